@@ -1,0 +1,1 @@
+//! Linearize and transpose, and the derivatives they compose to.

@@ -1,0 +1,128 @@
+//! The vocabulary of rules: what a linearization rule and a transposition rule see and return. Rules speak IR,
+//! never numbers, so that a derivative is a program like any other.
+
+use crate::builder::Builder;
+use crate::error::TypeError;
+use crate::ops::{Op, elementwise::scale_by::ScaleBy};
+use crate::program::Value;
+use crate::shape::TensorType;
+use indexmap::IndexMap;
+use smallvec::SmallVec;
+use thiserror::Error;
+
+/// Tangents or cotangents, one per result or operand; `None` is a symbolic zero.
+pub type Cotangents = SmallVec<[Option<Value>; 2]>;
+
+/// Why a derivative could not be made.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum RuleError {
+    /// A rule emitted an op its type rule refuses.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// Transposition met an op that is not linear in the operand that carries a tangent.
+    #[error("{op} is not linear in its operand {operand} and has no transpose; linearize the program first")]
+    NotLinear {
+        /// Name of the op.
+        op: &'static str,
+        /// Which operand.
+        operand: usize,
+    },
+    /// A custom call was differentiated whose target has no jvp contract.
+    #[error("CustomCallRequiresJvpContract: custom call \"{target}\" has no jvp contract; register one to differentiate it")]
+    CustomCallRequiresJvpContract {
+        /// Target of the call.
+        target: String,
+    },
+    /// A linear custom call was transposed whose target has no vjp contract.
+    #[error("CustomCallRequiresVjpContract: custom call \"{target}\" has no vjp contract; register one to use it in reverse mode")]
+    CustomCallRequiresVjpContract {
+        /// Target of the call.
+        target: String,
+    },
+    /// A contract returned something other than what is due.
+    #[error("the {contract} contract of custom call \"{target}\" returned {found}, and {expected} is due")]
+    BadContract {
+        /// Target of the call.
+        target: String,
+        /// `jvp` or `vjp`.
+        contract: &'static str,
+        /// What is due.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+}
+
+/// What a linearization rule works with: the primal program and the linear program, both under construction.
+pub struct Linearizer<'a> {
+    /// The primal program; slopes and other residuals are computed here.
+    pub primal: &'a mut Builder,
+    /// The linear program; tangents live here.
+    pub linear: &'a mut Builder,
+    /// Primal values brought over so far, each with its parameter (or constant) in the linear program.
+    pub residuals: &'a mut IndexMap<Value, Value>,
+}
+
+impl Linearizer<'_> {
+    /// Brings a primal value into the linear program: constants are repeated there, everything else becomes a
+    /// residual, once.
+    pub fn residual(&mut self, primal: Value) -> Result<Value, TypeError> {
+        if let Some(&linear) = self.residuals.get(&primal) {
+            return Ok(linear);
+        }
+        if let Some(node) = self.primal.program().producer(primal)
+            && let Op::Constant(constant) = &node.op
+        {
+            let constant = constant.clone();
+            return self.linear.one(constant, &[]);
+        }
+        let ty = self.primal.ty(primal).clone();
+        let linear = self.linear.param(ty);
+        self.residuals.insert(primal, linear);
+        Ok(linear)
+    }
+
+    /// The tangent times the primal value `slope`: [`ScaleBy`], so that a zero tangent stays zero.
+    pub fn scale(&mut self, tangent: Value, slope: Value) -> Result<Value, TypeError> {
+        let slope = self.residual(slope)?;
+        self.linear.one(ScaleBy, &[tangent, slope])
+    }
+
+    /// The sum of two tangents, either of which may be a symbolic zero.
+    pub fn sum(&mut self, a: Option<Value>, b: Option<Value>) -> Result<Option<Value>, TypeError> {
+        add_contributions(self.linear, a, b)
+    }
+}
+
+/// The sum of two contributions to one tangent or cotangent.
+pub fn add_contributions(
+    builder: &mut Builder,
+    a: Option<Value>,
+    b: Option<Value>,
+) -> Result<Option<Value>, TypeError> {
+    match (a, b) {
+        (Some(a), Some(b)) => Ok(Some(builder.add(a, b)?)),
+        (a, b) => Ok(a.or(b)),
+    }
+}
+
+/// An operand as a transposition rule sees it.
+#[derive(Clone, Debug)]
+pub struct Arg {
+    /// Type of the operand.
+    pub ty: TensorType,
+    /// Its value in the program under construction, if the op does not carry a tangent in it.
+    pub known: Option<Value>,
+}
+
+impl Arg {
+    /// Whether the op is to be transposed with respect to this operand.
+    pub fn is_linear(&self) -> bool {
+        self.known.is_none()
+    }
+}
+
+/// The error of a rule that is reached although the op is not linear in an operand.
+pub fn not_linear(op: &'static str, args: &[Arg]) -> RuleError {
+    RuleError::NotLinear { op, operand: args.iter().position(Arg::is_linear).unwrap_or(0) }
+}

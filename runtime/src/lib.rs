@@ -1,0 +1,1 @@
+//! Arrays, buffers, threads, kernels and the reference interpreter.

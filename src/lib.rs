@@ -1,0 +1,1 @@
+//! Gradients of ordinary Rust functions.

@@ -1,0 +1,1 @@
+//! Tensors, tracing and the transforms users call.
