@@ -1,1 +1,16 @@
 //! Arrays, buffers, threads, kernels and the reference interpreter.
+//!
+//! This crate knows no derivatives, no code generator and no tracing. Its interpreter gives programs their meaning;
+//! machine code must give the same bits.
+
+pub mod array;
+pub mod error;
+pub mod kernels;
+pub mod pool;
+mod print;
+pub mod threads;
+pub mod view;
+
+pub use array::{Array, ArrayError, Difference, Element, Nested};
+pub use error::RuntimeError;
+pub use view::{View, ViewMut};

@@ -1,0 +1,123 @@
+//! What can go wrong when a program runs.
+
+use crate::array::ArrayError;
+use pullback_ir::{Loc, TensorType, TypeError};
+use thiserror::Error;
+
+/// A call of a program failed. No output is published.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum RuntimeError {
+    /// Wrong number of arguments.
+    #[error("@{program} takes {expected} arguments, not {found}")]
+    ArgumentCount {
+        /// Name of the program.
+        program: String,
+        /// How many are due.
+        expected: usize,
+        /// How many came.
+        found: usize,
+    },
+    /// An argument has another type than the parameter.
+    #[error("argument {index} of @{program} has type {found} and must have {expected}")]
+    ArgumentType {
+        /// Name of the program.
+        program: String,
+        /// Which argument.
+        index: usize,
+        /// Type of the parameter.
+        expected: TensorType,
+        /// Type of the argument.
+        found: TensorType,
+    },
+    /// A gather or scatter in mode `checked` met an index that is not below the extent it indexes.
+    #[error(
+        "IndexOutOfRange: {op} at {loc}: index {index} is out of range for an extent of {bound}; use mode clip or \
+         drop if that is meant"
+    )]
+    IndexOutOfRange {
+        /// Name of the op.
+        op: &'static str,
+        /// The index.
+        index: i128,
+        /// The extent it should be below.
+        bound: usize,
+        /// The user's call.
+        loc: Loc,
+    },
+    /// A custom call names a kernel that nobody registered.
+    #[error(
+        "custom call \"{target}\" version {version} at {loc} has no kernel; register one before running it"
+    )]
+    UnknownCustomCall {
+        /// Target of the call.
+        target: String,
+        /// Version of the call.
+        version: u32,
+        /// The user's call.
+        loc: Loc,
+    },
+    /// The kernel of a custom call returned an error or panicked.
+    #[error("custom call \"{target}\" at {loc} failed: {message}")]
+    CustomCallFailed {
+        /// Target of the call.
+        target: String,
+        /// What the kernel said.
+        message: String,
+        /// The user's call.
+        loc: Loc,
+    },
+    /// A checked run met a value that is not finite.
+    #[error("{0}")]
+    NonFinite(Box<NonFinite>),
+    /// An op has operands that its type rule refuses.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// An array was read as something it is not.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
+}
+
+/// The first op of a checked run that produced a non-finite value.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[error(
+    "{op} at {loc} produced {value} at index {index:?} of result {result}; operands: {}",
+    operands.iter().map(|o| o.to_string()).collect::<Vec<_>>().join(", ")
+)]
+pub struct NonFinite {
+    /// Name of the op.
+    pub op: &'static str,
+    /// The user's call.
+    pub loc: Loc,
+    /// Which result.
+    pub result: usize,
+    /// Index of the first bad element.
+    pub index: Vec<usize>,
+    /// The bad element.
+    pub value: f64,
+    /// What the operands were.
+    pub operands: Vec<OperandRange>,
+}
+
+/// Type of an operand and, for floats, the range of its finite values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OperandRange {
+    /// Type of the operand.
+    pub ty: TensorType,
+    /// Least and greatest finite element; `None` if there is none.
+    pub range: Option<(f64, f64)>,
+    /// How many elements are infinite or NaN.
+    pub non_finite: usize,
+}
+
+impl std::fmt::Display for OperandRange {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}", self.ty)?;
+        if let Some((least, greatest)) = self.range {
+            write!(formatter, " in [{least}, {greatest}]")?;
+        }
+        if self.non_finite > 0 {
+            write!(formatter, " with {} non-finite", self.non_finite)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! The order of reductions.
+//!
+//! Elements are combined in one documented order, whatever the machine, the fusion and the number of threads:
+//! blocks of [`BLOCK`] elements; inside a block, element `i` goes to lane `i % LANES`, in order; a lane starts as its
+//! first element, so that no identity takes part and lanes without elements are skipped; lanes combine by halves
+//! (lane `l` with `l + 8`, then `l + 4`, `l + 2`, `l + 1`); blocks combine pairwise, level by level, and an odd
+//! last one moves up. The reduction of one element is that element; of none, the identity.
+//!
+//! Sixteen lanes fill the vector units, and pairwise blocks keep f32 sums of 10^8 elements accurate.
+
+use crate::threads;
+
+/// Elements per block.
+pub const BLOCK: usize = 4096;
+
+/// Lanes inside a block.
+pub const LANES: usize = 16;
+
+/// Estimated nanoseconds per contiguous element, for [`threads`].
+const ELEMENT_PICOSECONDS: u64 = 250;
+
+/// Reduces one block: 1 to [`BLOCK`] elements.
+#[inline(always)]
+fn block<T: Copy>(elements: &[T], combine: impl Fn(T, T) -> T) -> T {
+    let (first, rest) = elements.split_at(elements.len().min(LANES));
+    let mut lanes = [first[0]; LANES];
+    lanes[..first.len()].copy_from_slice(first);
+    let mut rows = rest.chunks_exact(LANES);
+    for row in &mut rows {
+        for l in 0..LANES {
+            lanes[l] = combine(lanes[l], row[l]);
+        }
+    }
+    for (lane, &element) in lanes.iter_mut().zip(rows.remainder()) {
+        *lane = combine(*lane, element);
+    }
+    let mut half = LANES / 2;
+    while half > 0 {
+        for l in 0..half {
+            if l + half < first.len() {
+                lanes[l] = combine(lanes[l], lanes[l + half]);
+            }
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// Combines block results pairwise by levels, as they come: entry `i` of the stack stands for a number of blocks
+/// that is a power of two, larger than that of entry `i + 1`.
+struct Levels<T> {
+    stack: Vec<T>,
+    blocks: usize,
+}
+
+impl<T: Copy> Levels<T> {
+    fn new() -> Levels<T> {
+        Levels { stack: Vec::new(), blocks: 0 }
+    }
+
+    /// The next block. Each trailing one of the count is a complete pair to join.
+    fn push(&mut self, mut value: T, combine: impl Fn(T, T) -> T) {
+        for _ in 0..self.blocks.trailing_ones() {
+            if let Some(left) = self.stack.pop() {
+                value = combine(left, value);
+            }
+        }
+        self.stack.push(value);
+        self.blocks += 1;
+    }
+
+    fn finish(mut self, combine: impl Fn(T, T) -> T) -> Option<T> {
+        let mut value = self.stack.pop()?;
+        while let Some(left) = self.stack.pop() {
+            value = combine(left, value);
+        }
+        Some(value)
+    }
+}
+
+/// Reduces contiguous elements. Long ones use several threads.
+#[inline(always)]
+pub fn contiguous<T: Copy + Send + Sync>(
+    elements: &[T],
+    identity: T,
+    combine: impl Fn(T, T) -> T + Copy + Sync,
+) -> T {
+    if elements.len() <= BLOCK {
+        return if elements.is_empty() { identity } else { block(elements, combine) };
+    }
+    let mut results = vec![identity; elements.len().div_ceil(BLOCK)];
+    let work = elements.len() as u64 * ELEMENT_PICOSECONDS / 1000;
+    threads::for_chunks_mut(&mut results, 64, work, |first, results| {
+        for (result, elements) in results.iter_mut().zip(elements[first * BLOCK..].chunks(BLOCK)) {
+            *result = block(elements, combine);
+        }
+    });
+    let mut levels = Levels::new();
+    results.into_iter().for_each(|value| levels.push(value, combine));
+    levels.finish(combine).unwrap_or(identity)
+}
+
+/// Reduces elements that come one by one.
+pub fn stream<T: Copy>(
+    elements: impl IntoIterator<Item = T>,
+    identity: T,
+    combine: impl Fn(T, T) -> T + Copy,
+) -> T {
+    let mut levels = Levels::new();
+    let mut elements = elements.into_iter();
+    let mut buffer = Vec::with_capacity(elements.size_hint().0.min(BLOCK));
+    loop {
+        buffer.clear();
+        buffer.extend(elements.by_ref().take(BLOCK));
+        if buffer.is_empty() {
+            return levels.finish(combine).unwrap_or(identity);
+        }
+        levels.push(block(&buffer, combine), combine);
+    }
+}
+
+/// Reduces `n` elements of `elements` that lie `stride` apart, the first at `start`.
+pub fn strided<T: Copy + Send + Sync>(
+    elements: &[T],
+    start: usize,
+    stride: usize,
+    n: usize,
+    identity: T,
+    combine: impl Fn(T, T) -> T + Copy + Sync,
+) -> T {
+    if stride == 1 {
+        return contiguous(&elements[start..start + n], identity, combine);
+    }
+    stream((0..n).map(|i| elements[start + i * stride]), identity, combine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition, word by word. Strings show the order exactly: "(a+b)".
+    fn definition<T: Clone>(elements: &[T], combine: &dyn Fn(T, T) -> T) -> Option<T> {
+        let mut level: Vec<T> = elements
+            .chunks(BLOCK)
+            .map(|block| {
+                let mut lanes: Vec<Option<T>> = vec![None; LANES];
+                for (i, element) in block.iter().enumerate() {
+                    lanes[i % 16] = Some(match lanes[i % 16].take() {
+                        None => element.clone(),
+                        Some(lane) => combine(lane, element.clone()),
+                    });
+                }
+                for half in [8, 4, 2, 1] {
+                    for l in 0..half {
+                        if let (Some(left), Some(right)) = (lanes[l].clone(), lanes[l + half].clone()) {
+                            lanes[l] = Some(combine(left, right));
+                        }
+                    }
+                }
+                lanes[0].clone().unwrap()
+            })
+            .collect();
+        while level.len() > 1 {
+            level = level
+                .chunks(2)
+                .map(|pair| match pair {
+                    [left, right] => combine(left.clone(), right.clone()),
+                    _ => pair[0].clone(),
+                })
+                .collect();
+        }
+        level.pop()
+    }
+
+    fn random(n: usize) -> Vec<f32> {
+        let mut state = 1u64;
+        let next = |_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((state >> 40) as f32 / (1u64 << 24) as f32 - 0.5) * 2f32.powi((state >> 33 & 15) as i32)
+        };
+        (0..n).map(next).collect()
+    }
+
+    const LENGTHS: [usize; 17] =
+        [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 1000, 4096, 4097, 12289, 5 * 4096, 7 * 4096 + 3];
+
+    #[test]
+    fn sums_follow_the_definition() {
+        for n in LENGTHS {
+            let elements = random(n);
+            let expected = definition(&elements, &|a, b| a + b).unwrap().to_bits();
+            assert_eq!(contiguous(&elements, 0.0, |a, b| a + b).to_bits(), expected, "{n}");
+            assert_eq!(stream(elements.iter().copied(), 0.0, |a, b| a + b).to_bits(), expected, "{n}");
+            let spread: Vec<f32> = elements.iter().flat_map(|&x| [9.0, x, 7.0]).collect();
+            assert_eq!(strided(&spread, 1, 3, n, 0.0, |a, b| a + b).to_bits(), expected, "{n}");
+        }
+    }
+
+    /// A function that is neither associative nor commutative notices any other order.
+    #[test]
+    fn operands_keep_their_sides() {
+        let f = |a: u64, b: u64| a.wrapping_mul(31).rotate_left(7) ^ b.wrapping_mul(1_000_003);
+        for n in LENGTHS {
+            let elements: Vec<u64> = (0..n as u64).map(|i| i * i + 1).collect();
+            let expected = definition(&elements, &f).unwrap();
+            assert_eq!(contiguous(&elements, 0, f), expected, "{n}");
+            assert_eq!(stream(elements.iter().copied(), 0, f), expected, "{n}");
+        }
+    }
+
+    #[test]
+    fn nothing_gives_the_identity_and_one_element_itself() {
+        assert_eq!(contiguous(&[], 1.0f64, |a, b| a * b), 1.0);
+        assert_eq!(stream([], 0.0f64, |a, b| a + b), 0.0);
+        assert_eq!(contiguous(&[-0.0f64], 0.0, |a, b| a + b).to_bits(), (-0.0f64).to_bits());
+    }
+
+    #[test]
+    fn threads_do_not_change_bits() {
+        let elements = random(3_000_001);
+        let sums: Vec<u32> = [1, 2, 5]
+            .map(|threads| {
+                threads::set_threads(threads);
+                contiguous(&elements, 0.0, |a, b| a + b).to_bits()
+            })
+            .to_vec();
+        assert!(sums.iter().all(|&s| s == sums[0]));
+    }
+}
