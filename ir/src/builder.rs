@@ -3,7 +3,7 @@
 
 use crate::error::{Problem, TypeError};
 use crate::loc::Loc;
-use crate::ops::{Op, Primitive};
+use crate::ops::Op;
 use crate::program::{Def, FxHasher, Node, OpId, Program, Value, ValueData, Values, check_same_types};
 use crate::shape::TensorType;
 use indexmap::IndexMap;

@@ -4,15 +4,26 @@
 //! This crate knows no arrays, no files, no threads, no code generator and no users' closures.
 #![forbid(unsafe_code)]
 
+pub mod builder;
 pub mod dtype;
+mod emit;
 pub mod error;
 pub mod literal;
 pub mod loc;
 pub mod maths;
+pub mod ops;
+pub mod program;
+pub mod recipe;
+pub mod rules;
+pub mod sample;
 pub mod shape;
 
+pub use builder::{Builder, Emission, Hook, Stage};
 pub use dtype::DType;
 pub use error::{Problem, TypeError};
 pub use literal::Literal;
 pub use loc::Loc;
+pub use ops::{Op, Primitive};
+pub use program::{Def, Node, OpId, Program, Value};
+pub use rules::{Arg, Linearizer};
 pub use shape::{Dims, Shape, TensorType};

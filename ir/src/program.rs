@@ -5,7 +5,7 @@
 //! attributes of the op that owns them, and closed.
 
 use crate::loc::Loc;
-use crate::ops::{Op, Primitive};
+use crate::ops::Op;
 use crate::shape::TensorType;
 use slotmap::{SecondaryMap, SlotMap, new_key_type};
 use smallvec::SmallVec;

@@ -1,13 +1,13 @@
 //! How an op is lowered, said as data. The lowering knows these few kinds and no op by name.
 
 use crate::dtype::DType;
+use crate::literal::Literal;
 use crate::ops::contract::dot::Dot;
 use crate::ops::elementwise::binary::Binary;
 use crate::ops::elementwise::compare::Compare;
 use crate::ops::elementwise::unary::Unary;
 use crate::ops::reduce::reduce::Reducer;
 use crate::program::Program;
-use crate::literal::Literal;
 use crate::shape::Dims;
 use std::sync::Arc;
 

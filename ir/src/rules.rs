@@ -27,14 +27,24 @@ pub enum RuleError {
         /// Which operand.
         operand: usize,
     },
+    /// The rule was asked of an op whose rules live in the transform, because it holds programs or contracts.
+    #[error("the derivative of {op} is made by the transform itself, not by the op's rule")]
+    RuleElsewhere {
+        /// Name of the op.
+        op: &'static str,
+    },
     /// A custom call was differentiated whose target has no jvp contract.
-    #[error("CustomCallRequiresJvpContract: custom call \"{target}\" has no jvp contract; register one to differentiate it")]
+    #[error(
+        "CustomCallRequiresJvpContract: custom call \"{target}\" has no jvp contract; register one to differentiate it"
+    )]
     CustomCallRequiresJvpContract {
         /// Target of the call.
         target: String,
     },
     /// A linear custom call was transposed whose target has no vjp contract.
-    #[error("CustomCallRequiresVjpContract: custom call \"{target}\" has no vjp contract; register one to use it in reverse mode")]
+    #[error(
+        "CustomCallRequiresVjpContract: custom call \"{target}\" has no vjp contract; register one to use it in reverse mode"
+    )]
     CustomCallRequiresVjpContract {
         /// Target of the call.
         target: String,

@@ -1,0 +1,4 @@
+//! Ops without operands.
+
+pub mod constant;
+pub mod iota;

@@ -1,0 +1,248 @@
+//! The primitives: one table, from which come the closed enum, the dispatch, the name lookup and the lists that
+//! generic tests walk. A primitive is one file (or one row of a file) that holds every answer about it.
+
+use crate::builder::Builder;
+use crate::error::Problem;
+use crate::program::{Program, Value};
+use crate::recipe::Recipe;
+use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
+use crate::sample::Sample;
+use crate::shape::TensorType;
+use smallvec::SmallVec;
+use std::hash::Hash;
+use std::sync::Arc;
+
+pub mod attrs;
+pub mod contract;
+pub mod control;
+pub mod elementwise;
+pub mod index;
+pub mod leaf;
+pub mod reduce;
+pub mod shape;
+
+pub use attrs::{Attr, AttrError, AttrReader};
+
+/// Types of an op's results.
+pub type Types = SmallVec<[TensorType; 2]>;
+
+/// The one type of an op with one result.
+pub(crate) fn one(ty: TensorType) -> Result<Types, Problem> {
+    Ok(SmallVec::from_iter([ty]))
+}
+
+/// Checks the number of operands.
+pub(crate) fn arity(operands: &[&TensorType], expected: usize) -> Result<(), Problem> {
+    if operands.len() == expected { Ok(()) } else { Err(Problem::Arity { expected, found: operands.len() }) }
+}
+
+/// The op a rule is asked about, with its values in the primal program.
+#[derive(Clone, Copy)]
+pub struct Equation<'a> {
+    /// Operands, in the primal builder.
+    pub operands: &'a [Value],
+    /// Results, in the primal builder.
+    pub results: &'a [Value],
+}
+
+/// The answers every primitive gives.
+pub trait Primitive: Sized + Clone + Eq + Hash + std::fmt::Debug {
+    /// Every name that this primitive has in the text form (one per row).
+    fn names() -> Vec<&'static str>;
+
+    /// The primitive of that name with these attributes.
+    fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError>;
+
+    /// Shapes, dtypes and domains on which every generic suite tries the primitive: every row, every rule.
+    fn samples() -> Vec<Sample>;
+
+    /// Its name in the text form.
+    fn name(&self) -> &'static str;
+
+    /// Attributes in declaration order, defaults omitted.
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        Vec::new()
+    }
+
+    /// Types of the results.
+    fn infer(&self, operands: &[&TensorType]) -> Result<Types, Problem>;
+
+    /// Tangents of the results, in the linear builder, given those of the operands (`None`: zero). Called only
+    /// when at least one operand has a tangent.
+    fn linearize(
+        &self,
+        linearizer: &mut Linearizer<'_>,
+        equation: Equation<'_>,
+        tangents: &[Option<Value>],
+    ) -> Result<Cotangents, RuleError>;
+
+    /// Cotangents of the operands the op is linear in (`None` for the known ones and for zeros), given those of
+    /// the results, of which at least one is not `None`.
+    fn transpose(
+        &self,
+        builder: &mut Builder,
+        args: &[Arg],
+        cotangents: &[Option<Value>],
+    ) -> Result<Cotangents, RuleError>;
+
+    /// How it is lowered on operands of these types.
+    fn recipe(&self, operands: &[&TensorType]) -> Recipe;
+
+    /// Whether two occurrences on equal operands may become one.
+    fn is_shareable(&self) -> bool {
+        true
+    }
+
+    /// Nested programs.
+    fn programs(&self) -> Vec<&Arc<Program>> {
+        Vec::new()
+    }
+}
+
+/// A row of the table of primitives, for code that walks all of them.
+pub struct Family {
+    /// Names in the text form.
+    pub names: fn() -> Vec<&'static str>,
+    /// Samples of all of them.
+    pub samples: fn() -> Vec<Sample>,
+    parse: fn(&str, &mut AttrReader) -> Result<Op, AttrError>,
+}
+
+macro_rules! primitives {
+    ($($(#[$doc:meta])* $variant:ident = $path:path,)*) => {
+        /// Any primitive.
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        pub enum Op {
+            $($(#[$doc])* $variant($path),)*
+        }
+
+        impl Op {
+            /// Every primitive, in the order of the table.
+            pub const ALL: &'static [Family] = &[$(Family {
+                names: <$path>::names,
+                samples: <$path>::samples,
+                parse: |name, attrs| <$path>::parse(name, attrs).map(Op::$variant),
+            },)*];
+
+            /// Its name in the text form.
+            pub fn name(&self) -> &'static str {
+                match self { $(Op::$variant(op) => op.name(),)* }
+            }
+
+            /// Attributes in declaration order, defaults omitted.
+            pub fn attrs(&self) -> Vec<(&'static str, Attr)> {
+                match self { $(Op::$variant(op) => op.attrs(),)* }
+            }
+
+            /// Types of the results.
+            pub fn infer(&self, operands: &[&TensorType]) -> Result<Types, Problem> {
+                match self { $(Op::$variant(op) => op.infer(operands),)* }
+            }
+
+            /// See [`Primitive::linearize`].
+            pub fn linearize(
+                &self,
+                linearizer: &mut Linearizer<'_>,
+                equation: Equation<'_>,
+                tangents: &[Option<Value>],
+            ) -> Result<Cotangents, RuleError> {
+                match self { $(Op::$variant(op) => op.linearize(linearizer, equation, tangents),)* }
+            }
+
+            /// See [`Primitive::transpose`].
+            pub fn transpose(
+                &self,
+                builder: &mut Builder,
+                args: &[Arg],
+                cotangents: &[Option<Value>],
+            ) -> Result<Cotangents, RuleError> {
+                match self { $(Op::$variant(op) => op.transpose(builder, args, cotangents),)* }
+            }
+
+            /// How it is lowered.
+            pub fn recipe(&self, operands: &[&TensorType]) -> Recipe {
+                match self { $(Op::$variant(op) => op.recipe(operands),)* }
+            }
+
+            /// Whether two occurrences on equal operands may become one.
+            pub fn is_shareable(&self) -> bool {
+                match self { $(Op::$variant(op) => op.is_shareable(),)* }
+            }
+
+            /// Nested programs.
+            pub fn programs(&self) -> Vec<&Arc<Program>> {
+                match self { $(Op::$variant(op) => op.programs(),)* }
+            }
+        }
+
+        $(impl From<$path> for Op {
+            fn from(op: $path) -> Op { Op::$variant(op) }
+        })*
+    };
+}
+
+primitives! {
+    /// A constant tensor.
+    Constant = leaf::constant::Constant,
+    /// Indices along a dimension.
+    Iota = leaf::iota::Iota,
+    /// Elementwise functions of one operand.
+    Unary = elementwise::unary::Unary,
+    /// Elementwise functions of two operands of one type.
+    Binary = elementwise::binary::Binary,
+    /// Elementwise comparison.
+    Compare = elementwise::compare::Compare,
+    /// Elementwise choice.
+    Select = elementwise::select::Select,
+    /// Conversion by value.
+    Convert = elementwise::convert::Convert,
+    /// Conversion by bits.
+    Bitcast = elementwise::bitcast::Bitcast,
+    /// Tangent times slope.
+    ScaleBy = elementwise::scale_by::ScaleBy,
+    /// Constant integer power.
+    IntegerPow = elementwise::integer_pow::IntegerPow,
+    /// Another shape over the same elements.
+    Reshape = shape::reshape::Reshape,
+    /// Permuted dimensions.
+    Transpose = shape::transpose::Transpose,
+    /// Repetition along new dimensions.
+    Broadcast = shape::broadcast::Broadcast,
+    /// A strided box.
+    Slice = shape::slice::Slice,
+    /// Elements added around and between.
+    Pad = shape::pad::Pad,
+    /// Several tensors side by side.
+    Concat = shape::concat::Concat,
+    /// Opposite order along dimensions.
+    Reverse = shape::reverse::Reverse,
+    /// Reduction over dimensions.
+    Reduce = reduce::reduce::Reduce,
+    /// Index of the extreme element.
+    ArgReduce = reduce::arg_reduce::ArgReduce,
+    /// Sums of products.
+    Dot = contract::dot::Dot,
+    /// Reading at computed indices.
+    Gather = index::gather::Gather,
+    /// Writing at computed indices.
+    Scatter = index::scatter::Scatter,
+    /// A nested program.
+    Call = control::call::Call,
+    /// A kernel the user registered.
+    CustomCall = control::custom_call::CustomCall,
+    /// Identity that nothing is moved across.
+    Barrier = control::barrier::Barrier,
+}
+
+impl Op {
+    /// The primitive of this name with these attributes. Attributes that it does not have are an error.
+    pub fn parse(name: &str, attrs: &mut AttrReader) -> Result<Op, AttrError> {
+        let family = Op::ALL
+            .iter()
+            .find(|family| (family.names)().contains(&name))
+            .ok_or_else(|| AttrError::new(format!("there is no op `{name}`")))?;
+        let op = (family.parse)(name, attrs)?;
+        attrs.finish()?;
+        Ok(op)
+    }
+}
