@@ -1,61 +1,81 @@
-//! The elementary functions by width.
+//! The elementary functions by name.
 
-use super::lanes::{Float, Lanes};
+use super::constants::Constants;
+use super::lanes::Lanes;
+use super::{error_function, exp, hyperbolic, inverse_trig, log, power, trig};
 
-/// A float type with its elementary functions, each defined on any machine.
-pub trait Elementary: Float {
-    /// -1, 0 or 1; zeros and NaN unchanged.
-    fn sign<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// `1 / sqrt(x)`
-    fn rsqrt<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Cube root.
-    fn cbrt<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// e to the x.
-    fn exp<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// 2 to the x.
-    fn exp2<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// `exp(x) - 1` without cancellation.
-    fn expm1<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Natural logarithm.
-    fn log<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Logarithm to base 2.
-    fn log2<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// `log(1 + x)` without cancellation.
-    fn log1p<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Sine.
-    fn sin<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Cosine.
-    fn cos<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Tangent.
-    fn tan<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Inverse sine.
-    fn asin<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Inverse cosine.
-    fn acos<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Inverse tangent.
-    fn atan<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Hyperbolic sine.
-    fn sinh<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Hyperbolic cosine.
-    fn cosh<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Hyperbolic tangent.
-    fn tanh<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Inverse hyperbolic sine.
-    fn asinh<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Inverse hyperbolic cosine.
-    fn acosh<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Inverse hyperbolic tangent.
-    fn atanh<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// `1 / (1 + exp(-x))`
-    fn logistic<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// Error function.
-    fn erf<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// `1 - erf(x)` without cancellation.
-    fn erfc<L: Lanes<Self>>(l: &mut L, x: L::V) -> L::V;
-    /// `x` to the `y`.
-    fn pow<L: Lanes<Self>>(l: &mut L, x: L::V, y: L::V) -> L::V;
-    /// Angle of the point (`x`, `y`) from the x axis.
-    fn atan2<L: Lanes<Self>>(l: &mut L, y: L::V, x: L::V) -> L::V;
-    /// Remainder of `x / y` with the sign of `x`, exact.
-    fn rem<L: Lanes<Self>>(l: &mut L, x: L::V, y: L::V) -> L::V;
+macro_rules! elementary {
+    ($($(#[$doc:meta])* $name:ident($($x:ident),+) = $family:ident;)*) => {
+        /// A float type with elementary functions: branch free, on any machine, with the special values of C99 Annex F
+        /// and subnormal numbers kept. `docs/maths.md` has the measured errors.
+        pub trait Elementary: Constants {
+            $(
+                $(#[$doc])*
+                #[inline(always)]
+                fn $name<L: Lanes<Self>>(l: &mut L, $($x: L::V),+) -> L::V {
+                    $family::$name(l, $($x),+)
+                }
+            )*
+        }
+    };
 }
+
+elementary! {
+    /// `e^x`
+    exp(x) = exp;
+    /// `2^x`
+    exp2(x) = exp;
+    /// `e^x - 1`
+    expm1(x) = exp;
+    /// Natural logarithm.
+    log(x) = log;
+    /// Logarithm to base 2.
+    log2(x) = log;
+    /// `log(1 + x)`
+    log1p(x) = log;
+    /// Sine.
+    sin(x) = trig;
+    /// Cosine.
+    cos(x) = trig;
+    /// Tangent.
+    tan(x) = trig;
+    /// Arc sine.
+    asin(x) = inverse_trig;
+    /// Arc cosine.
+    acos(x) = inverse_trig;
+    /// Arc tangent.
+    atan(x) = inverse_trig;
+    /// Angle of the point `(x, y)`.
+    atan2(y, x) = inverse_trig;
+    /// Hyperbolic sine.
+    sinh(x) = hyperbolic;
+    /// Hyperbolic cosine.
+    cosh(x) = hyperbolic;
+    /// Hyperbolic tangent.
+    tanh(x) = hyperbolic;
+    /// `1 / (1 + e^-x)`
+    logistic(x) = hyperbolic;
+    /// Inverse hyperbolic sine.
+    asinh(x) = hyperbolic;
+    /// Inverse hyperbolic cosine.
+    acosh(x) = hyperbolic;
+    /// Inverse hyperbolic tangent.
+    atanh(x) = hyperbolic;
+    /// Error function.
+    erf(x) = error_function;
+    /// `1 - erf x`
+    erfc(x) = error_function;
+    /// `1 / sqrt x`
+    rsqrt(x) = power;
+    /// Cube root.
+    cbrt(x) = power;
+    /// `x^y`
+    pow(x, y) = power;
+    /// Remainder of the quotient towards zero, exact, with the sign of `x` (`fmod` of C).
+    rem(x, y) = power;
+    /// -1 or 1; zeros (with their sign) and NaN stay.
+    sign(x) = power;
+}
+
+impl Elementary for f32 {}
+impl Elementary for f64 {}

@@ -40,6 +40,7 @@ pub struct Slow2<T> {
 
 /// A machine for floats of type `T`, one or several lanes at a time. Every operation is the IEEE 754 one, rounded
 /// to nearest even; nothing is contracted or reassociated. Which NaN an operation returns is not specified.
+#[allow(clippy::wrong_self_convention)] // The receiver is the machine, not what is converted.
 pub trait Lanes<T: Float> {
     /// Floats.
     type V: Copy;

@@ -1,0 +1,150 @@
+//! `log`, `log2`, `log1p`.
+//!
+//! Method: `x = 2^k m` with `sqrt(1/2) <= m < sqrt 2`, `f = m - 1`, `s = f / (2 + f)`; then
+//! `log m = 2 atanh s = f - f^2/2 + s (f^2/2 + s^2 R(s^2))`, where `f` has no error and what follows is small (the
+//! arrangement is that of K. C. Ng's log for 4.3BSD).
+
+use super::constants::Constants;
+use super::double::{Double, constant, fast_two_sum, polynomial, two_sum};
+use super::exp::power_of_two;
+use super::lanes::Lanes;
+
+/// `x = 2^k m`.
+pub(super) struct Split<L: Lanes<T>, T: Constants> {
+    pub(super) k: L::I,
+    pub(super) m: L::V,
+}
+
+/// Splits a positive normal number.
+#[inline(always)]
+pub(super) fn split<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> Split<L, T> {
+    let bits = l.to_bits(x);
+    let least = l.int(T::SQRT_HALF_BITS);
+    let above = l.isub(bits, least);
+    let k = l.sshr(above, T::MANTISSA);
+    let exponent = l.ishl(k, T::MANTISSA);
+    let bits = l.isub(bits, exponent);
+    Split { k, m: l.from_bits(bits) }
+}
+
+/// Splits a positive number.
+#[inline(always)]
+pub(super) fn split_any<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> Split<L, T> {
+    let least = l.float(T::LEAST_NORMAL);
+    let subnormal = l.lt(x, least);
+    let up = l.float(T::TWO_TO_MANTISSA);
+    let scaled = l.mul(x, up);
+    let x = l.select(subnormal, scaled, x);
+    let Split { k, m } = split(l, x);
+    let shift = l.int(i64::from(T::MANTISSA));
+    let less = l.isub(k, shift);
+    Split { k: l.iselect(subnormal, less, k), m }
+}
+
+/// `log(1 + f) - f` for `1 + f` between `sqrt(1/2)` and `sqrt 2`.
+#[inline(always)]
+fn beyond_linear<T: Constants, L: Lanes<T>>(l: &mut L, f: L::V) -> L::V {
+    let two = l.float(T::TWO);
+    let sum = l.add(two, f);
+    let s = l.div(f, sum);
+    let z = l.mul(s, s);
+    let r = polynomial(l, z, T::LOG);
+    let half = l.float(T::HALF);
+    let half_f = l.mul(half, f);
+    let half_square = l.mul(half_f, f);
+    let r = l.fma(z, r, half_square);
+    let negative = l.neg(half_square);
+    l.fma(s, r, negative)
+}
+
+/// `k ln 2 + log(1 + f) + small`.
+#[inline(always)]
+fn assemble<T: Constants, L: Lanes<T>>(l: &mut L, k: L::I, f: L::V, small: L::V) -> L::V {
+    let k = l.from_int(k);
+    let high = l.float(T::LN2_CUT.0);
+    let low = l.float(T::LN2_CUT.1);
+    let base = l.mul(k, high);
+    let sum = fast_two_sum(l, base, f);
+    let rest = l.fma(k, low, small);
+    let rest = l.add(rest, sum.lo);
+    l.add(sum.hi, rest)
+}
+
+/// The values of a logarithm at 0 (minus infinity), below (NaN) and at infinity, else `y`. NaN where `x` is.
+#[inline(always)]
+pub(super) fn at_the_ends<T: Constants, L: Lanes<T>>(l: &mut L, y: L::V, x: L::V) -> L::V {
+    let infinity = l.float(T::INFINITY);
+    let finite = l.lt(x, infinity);
+    let y = l.select(finite, y, x);
+    let zero = l.float(T::ZERO);
+    let is_zero = l.eq(x, zero);
+    let minus_infinity = l.float(T::MINUS_INFINITY);
+    let nan = l.float(T::NAN);
+    let otherwise = l.select(is_zero, minus_infinity, nan);
+    let positive = l.lt(zero, x);
+    l.select(positive, y, otherwise)
+}
+
+/// Natural logarithm.
+#[inline(always)]
+pub(super) fn log<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
+    let Split { k, m } = split_any(l, x);
+    let one = l.float(T::ONE);
+    let f = l.sub(m, one);
+    let small = beyond_linear(l, f);
+    let y = assemble(l, k, f, small);
+    at_the_ends(l, y, x)
+}
+
+/// Logarithm to base 2: the natural one times `log2 e` in double words.
+#[inline(always)]
+pub(super) fn log2<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
+    let Split { k, m } = split_any(l, x);
+    let one = l.float(T::ONE);
+    let f = l.sub(m, one);
+    let small = beyond_linear(l, f);
+    let e = constant(l, T::LOG2_E);
+    let main = l.mul(f, e.hi);
+    let negative = l.neg(main);
+    let rest = l.fma(f, e.hi, negative);
+    let rest = l.fma(f, e.lo, rest);
+    let rest = l.fma(small, e.hi, rest);
+    let k = l.from_int(k);
+    let sum = fast_two_sum(l, k, main);
+    let rest = l.add(rest, sum.lo);
+    let y = l.add(sum.hi, rest);
+    at_the_ends(l, y, x)
+}
+
+/// `log(u.hi + u.lo) + extra ln 2` for a positive normal `u.hi`; relatively accurate where `u` is near 1.
+#[inline(always)]
+pub(super) fn log_double<T: Constants, L: Lanes<T>>(l: &mut L, u: Double<L::V>, extra: L::I) -> L::V {
+    let Split { k, m } = split(l, u.hi);
+    let one = l.float(T::ONE);
+    let f = l.sub(m, one);
+    let small = beyond_linear(l, f);
+    // log(m + c) = log m + c / m. Scaling by 2^-k in two steps, as k may be the greatest exponent.
+    let zero = l.int(0);
+    let down = l.isub(zero, k);
+    let half = l.sshr(down, 1);
+    let other = l.isub(down, half);
+    let first = power_of_two(l, half);
+    let second = power_of_two(l, other);
+    let c = l.mul(u.lo, first);
+    let c = l.mul(c, second);
+    let correction = l.div(c, m);
+    let small = l.add(small, correction);
+    let k = l.iadd(k, extra);
+    assemble(l, k, f, small)
+}
+
+/// `log(1 + x)`: `1 + x` is a double word.
+#[inline(always)]
+pub(super) fn log1p<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
+    let one = l.float(T::ONE);
+    let u = two_sum(l, one, x);
+    let zero = l.int(0);
+    let y = log_double(l, u, zero);
+    let y = at_the_ends(l, y, u.hi);
+    super::exp::keep_tiny(l, y, x)
+}

@@ -1,0 +1,137 @@
+//! Errors of the elementary functions against correctly rounded ones. The ignored tests are exhaustive or long; run
+//! them as `docs/maths.md` says.
+
+use pullback_ir::maths::{Elementary, Plain};
+
+/// A function of one argument in both widths, each with its correctly rounded reference.
+struct Unary {
+    name: &'static str,
+    narrow: fn(f32) -> f32,
+    narrow_exact: fn(f32) -> f32,
+    wide: fn(f64) -> f64,
+    wide_exact: fn(f64) -> f64,
+}
+
+macro_rules! unary {
+    ($($name:ident: $narrow_exact:expr, $wide_exact:expr;)*) => {
+        [$(Unary {
+            name: stringify!($name),
+            narrow: |x| <f32 as Elementary>::$name(&mut Plain, x),
+            narrow_exact: $narrow_exact,
+            wide: |x| <f64 as Elementary>::$name(&mut Plain, x),
+            wide_exact: $wide_exact,
+        }),*]
+    };
+}
+
+/// Within an ulp of `f64`, which is exact enough to judge `f32` by.
+fn logistic(x: f64) -> f64 {
+    let a = core_math::exp(-x.abs());
+    if x < 0.0 { a / (1.0 + a) } else { 1.0 / (1.0 + a) }
+}
+
+const UNARY: [Unary; 24] = unary! {
+    exp: core_math::expf, core_math::exp;
+    exp2: core_math::exp2f, core_math::exp2;
+    expm1: core_math::expm1f, core_math::expm1;
+    log: core_math::logf, core_math::log;
+    log2: core_math::log2f, core_math::log2;
+    log1p: core_math::log1pf, core_math::log1p;
+    sin: core_math::sinf, core_math::sin;
+    cos: core_math::cosf, core_math::cos;
+    tan: core_math::tanf, core_math::tan;
+    asin: core_math::asinf, core_math::asin;
+    acos: core_math::acosf, core_math::acos;
+    atan: core_math::atanf, core_math::atan;
+    sinh: core_math::sinhf, core_math::sinh;
+    cosh: core_math::coshf, core_math::cosh;
+    tanh: core_math::tanhf, core_math::tanh;
+    logistic: |x| logistic(f64::from(x)) as f32, logistic;
+    asinh: core_math::asinhf, core_math::asinh;
+    acosh: core_math::acoshf, core_math::acosh;
+    atanh: core_math::atanhf, core_math::atanh;
+    erf: core_math::erff, core_math::erf;
+    erfc: core_math::erfcf, core_math::erfc;
+    rsqrt: core_math::rsqrtf, core_math::rsqrt;
+    cbrt: core_math::cbrtf, core_math::cbrt;
+    sign: |x| if x == 0.0 { x } else { x.signum() }, |x| if x == 0.0 { x } else { x.signum() };
+};
+
+/// Error in units of the last place of the exact value; infinite where NaN, sign or infinity differ from what they
+/// are to be. `exact` may be narrower or wider than the float range by a rounding.
+fn ulps_f32(got: f32, rounded: f32, exact: f64) -> f64 {
+    if got.to_bits() == rounded.to_bits() || got.is_nan() && rounded.is_nan() {
+        let finite = got.is_finite();
+        return if finite { (f64::from(got) - exact).abs() / ulp_f32(exact) } else { 0.0 };
+    }
+    if got.is_nan() || rounded.is_nan() || got.is_sign_negative() != rounded.is_sign_negative() {
+        return f64::INFINITY;
+    }
+    let beyond = 2f64.powi(128).copysign(exact);
+    let got = if got.is_infinite() { beyond } else { f64::from(got) };
+    if exact.is_infinite() { f64::INFINITY } else { (got - exact).abs() / ulp_f32(exact) }
+}
+
+fn ulp_f32(exact: f64) -> f64 {
+    let exponent = ((exact.to_bits() >> 52 & 0x7ff) as i32 - 1023).clamp(-126, 127);
+    2f64.powi(exponent - 23)
+}
+
+/// Floats between the two, which are ordered like integers of sign and magnitude.
+fn steps_f64(got: f64, rounded: f64) -> u64 {
+    if got.to_bits() == rounded.to_bits() || got.is_nan() && rounded.is_nan() {
+        return 0;
+    }
+    if got.is_nan() || rounded.is_nan() || got.is_sign_negative() != rounded.is_sign_negative() {
+        return u64::MAX;
+    }
+    got.to_bits().abs_diff(rounded.to_bits())
+}
+
+/// The largest error and where it is.
+#[derive(Clone, Copy, Debug)]
+struct Worst<E, X> {
+    error: E,
+    at: X,
+}
+
+/// Over the floats whose bits are `first`, `first + step`, ..
+fn worst_f32(f: &Unary, first: u32, step: usize) -> Worst<f64, f32> {
+    let mut worst = Worst { error: 0.0, at: 0.0 };
+    for bits in (first..=u32::MAX).step_by(step) {
+        let x = f32::from_bits(bits);
+        let (got, rounded) = ((f.narrow)(x), (f.narrow_exact)(x));
+        if got.to_bits() == rounded.to_bits() && worst.error >= 0.5 {
+            continue;
+        }
+        let error = ulps_f32(got, rounded, (f.wide_exact)(f64::from(x)));
+        if error > worst.error {
+            worst = Worst { error, at: x };
+        }
+    }
+    worst
+}
+
+#[test]
+fn narrow_functions_are_within_an_ulp() {
+    let worst = UNARY.iter().map(|f| (f.name, worst_f32(f, 0, 40_009)));
+    let bad: Vec<_> = worst.filter(|(_, worst)| worst.error > 1.0).collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+}
+
+#[test]
+#[ignore = "all 2^32 arguments of every function: minutes"]
+fn narrow_functions_exhaustively() {
+    let only = std::env::var("FUNCTION").ok();
+    let mut failed = false;
+    for f in UNARY.iter().filter(|f| only.as_deref().is_none_or(|name| name == f.name)) {
+        let (even, odd) = std::thread::scope(|scope| {
+            let even = scope.spawn(|| worst_f32(f, 0, 2));
+            (worst_f32(f, 1, 2), even.join().unwrap())
+        });
+        let worst = if even.error > odd.error { even } else { odd };
+        println!("{:10} {:.4} ulp at {:e} ({:#010x})", f.name, worst.error, worst.at, worst.at.to_bits());
+        failed |= worst.error > 1.0;
+    }
+    assert!(!failed);
+}
