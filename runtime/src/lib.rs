@@ -5,7 +5,10 @@
 
 pub mod array;
 pub mod error;
+pub mod eval;
+pub mod interpreter;
 pub mod kernels;
+mod lanes;
 pub mod pool;
 mod print;
 pub mod threads;
@@ -13,4 +16,5 @@ pub mod view;
 
 pub use array::{Array, ArrayError, Difference, Element, Nested};
 pub use error::RuntimeError;
+pub use interpreter::{interpret, interpret_checked};
 pub use view::{View, ViewMut};

@@ -6,7 +6,7 @@
 //! Invariant: every byte of a [`Buffer`] is initialised. Fresh memory comes zeroed (which costs nothing for
 //! fresh pages) and recycled memory holds whatever was written last. So handing out a buffer never needs a fill.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -101,8 +101,13 @@ impl Block {
     fn fresh(capacity: usize) -> Block {
         let layout = Block::layout(capacity);
         // SAFETY: the layout's size is at least ALIGNMENT, hence not zero.
-        let base = unsafe { alloc_zeroed(layout) };
+        let base = unsafe { if capacity <= SMALL { alloc(layout) } else { alloc_zeroed(layout) } };
         let base = NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout));
+        if capacity <= SMALL {
+            // The system's thread caches serve only requests that need no zeroing.
+            // SAFETY: the allocation has the size of the layout.
+            unsafe { base.write_bytes(0, layout.size()) };
+        }
         Block { base, capacity }
     }
 

@@ -9,14 +9,9 @@
 //! Sixteen lanes fill the vector units, and pairwise blocks keep f32 sums of 10^8 elements accurate.
 
 use crate::threads;
+use pullback_ir::ops::reduce::reduce::{BLOCK, LANES};
 
-/// Elements per block.
-pub const BLOCK: usize = 4096;
-
-/// Lanes inside a block.
-pub const LANES: usize = 16;
-
-/// Estimated nanoseconds per contiguous element, for [`threads`].
+/// Estimated picoseconds per contiguous element, for [`threads`].
 const ELEMENT_PICOSECONDS: u64 = 250;
 
 /// Reduces one block: 1 to [`BLOCK`] elements.
@@ -36,10 +31,8 @@ fn block<T: Copy>(elements: &[T], combine: impl Fn(T, T) -> T) -> T {
     }
     let mut half = LANES / 2;
     while half > 0 {
-        for l in 0..half {
-            if l + half < first.len() {
-                lanes[l] = combine(lanes[l], lanes[l + half]);
-            }
+        for l in 0..half.min(first.len().saturating_sub(half)) {
+            lanes[l] = combine(lanes[l], lanes[l + half]);
         }
         half /= 2;
     }
@@ -54,11 +47,8 @@ struct Levels<T> {
 }
 
 impl<T: Copy> Levels<T> {
-    fn new() -> Levels<T> {
-        Levels { stack: Vec::new(), blocks: 0 }
-    }
-
     /// The next block. Each trailing one of the count is a complete pair to join.
+    #[inline(always)]
     fn push(&mut self, mut value: T, combine: impl Fn(T, T) -> T) {
         for _ in 0..self.blocks.trailing_ones() {
             if let Some(left) = self.stack.pop() {
@@ -69,12 +59,59 @@ impl<T: Copy> Levels<T> {
         self.blocks += 1;
     }
 
-    fn finish(mut self, combine: impl Fn(T, T) -> T) -> Option<T> {
+    /// What all blocks give, if there were any. Starts over.
+    #[inline(always)]
+    fn finish(&mut self, combine: impl Fn(T, T) -> T) -> Option<T> {
+        self.blocks = 0;
         let mut value = self.stack.pop()?;
         while let Some(left) = self.stack.pop() {
             value = combine(left, value);
         }
         Some(value)
+    }
+}
+
+/// Reductions of elements that are fetched or computed block by block. Holds the memory for a block, so that many
+/// short reductions allocate once.
+pub struct Reduction<T> {
+    block: Vec<T>,
+    levels: Levels<T>,
+}
+
+impl<T: Copy + Default> Default for Reduction<T> {
+    fn default() -> Reduction<T> {
+        Reduction::new()
+    }
+}
+
+impl<T: Copy + Default> Reduction<T> {
+    /// With no memory yet.
+    pub fn new() -> Reduction<T> {
+        Reduction { block: Vec::new(), levels: Levels { stack: Vec::new(), blocks: 0 } }
+    }
+
+    /// Reduces `n` elements; `None` if `n` is 0. `fill` gets the number of the first element wanted and where to
+    /// put the elements; it is called in order.
+    #[inline(always)]
+    pub fn run(
+        &mut self,
+        n: usize,
+        combine: impl Fn(T, T) -> T + Copy,
+        mut fill: impl FnMut(usize, &mut [T]),
+    ) -> Option<T> {
+        if self.block.len() < n.min(BLOCK) {
+            self.block.resize(n.min(BLOCK), T::default());
+        }
+        for first in (0..n).step_by(BLOCK) {
+            let elements = &mut self.block[..BLOCK.min(n - first)];
+            fill(first, elements);
+            let value = block(elements, combine);
+            if n <= BLOCK {
+                return Some(value);
+            }
+            self.levels.push(value, combine);
+        }
+        self.levels.finish(combine)
     }
 }
 
@@ -95,43 +132,9 @@ pub fn contiguous<T: Copy + Send + Sync>(
             *result = block(elements, combine);
         }
     });
-    let mut levels = Levels::new();
+    let mut levels = Levels { stack: Vec::new(), blocks: 0 };
     results.into_iter().for_each(|value| levels.push(value, combine));
     levels.finish(combine).unwrap_or(identity)
-}
-
-/// Reduces elements that come one by one.
-pub fn stream<T: Copy>(
-    elements: impl IntoIterator<Item = T>,
-    identity: T,
-    combine: impl Fn(T, T) -> T + Copy,
-) -> T {
-    let mut levels = Levels::new();
-    let mut elements = elements.into_iter();
-    let mut buffer = Vec::with_capacity(elements.size_hint().0.min(BLOCK));
-    loop {
-        buffer.clear();
-        buffer.extend(elements.by_ref().take(BLOCK));
-        if buffer.is_empty() {
-            return levels.finish(combine).unwrap_or(identity);
-        }
-        levels.push(block(&buffer, combine), combine);
-    }
-}
-
-/// Reduces `n` elements of `elements` that lie `stride` apart, the first at `start`.
-pub fn strided<T: Copy + Send + Sync>(
-    elements: &[T],
-    start: usize,
-    stride: usize,
-    n: usize,
-    identity: T,
-    combine: impl Fn(T, T) -> T + Copy + Sync,
-) -> T {
-    if stride == 1 {
-        return contiguous(&elements[start..start + n], identity, combine);
-    }
-    stream((0..n).map(|i| elements[start + i * stride]), identity, combine)
 }
 
 #[cfg(test)]
@@ -172,6 +175,16 @@ mod tests {
         level.pop()
     }
 
+    fn filled<T: Copy + Default>(
+        reduction: &mut Reduction<T>,
+        elements: &[T],
+        combine: impl Fn(T, T) -> T + Copy,
+    ) -> Option<T> {
+        reduction.run(elements.len(), combine, |first, block| {
+            block.copy_from_slice(&elements[first..first + block.len()]);
+        })
+    }
+
     fn random(n: usize) -> Vec<f32> {
         let mut state = 1u64;
         let next = |_| {
@@ -190,9 +203,14 @@ mod tests {
             let elements = random(n);
             let expected = definition(&elements, &|a, b| a + b).unwrap().to_bits();
             assert_eq!(contiguous(&elements, 0.0, |a, b| a + b).to_bits(), expected, "{n}");
-            assert_eq!(stream(elements.iter().copied(), 0.0, |a, b| a + b).to_bits(), expected, "{n}");
-            let spread: Vec<f32> = elements.iter().flat_map(|&x| [9.0, x, 7.0]).collect();
-            assert_eq!(strided(&spread, 1, 3, n, 0.0, |a, b| a + b).to_bits(), expected, "{n}");
+            let mut reduction = Reduction::new();
+            for _ in 0..2 {
+                assert_eq!(
+                    filled(&mut reduction, &elements, |a, b| a + b).unwrap().to_bits(),
+                    expected,
+                    "{n}"
+                );
+            }
         }
     }
 
@@ -204,14 +222,14 @@ mod tests {
             let elements: Vec<u64> = (0..n as u64).map(|i| i * i + 1).collect();
             let expected = definition(&elements, &f).unwrap();
             assert_eq!(contiguous(&elements, 0, f), expected, "{n}");
-            assert_eq!(stream(elements.iter().copied(), 0, f), expected, "{n}");
+            assert_eq!(filled(&mut Reduction::new(), &elements, f), Some(expected), "{n}");
         }
     }
 
     #[test]
     fn nothing_gives_the_identity_and_one_element_itself() {
         assert_eq!(contiguous(&[], 1.0f64, |a, b| a * b), 1.0);
-        assert_eq!(stream([], 0.0f64, |a, b| a + b), 0.0);
+        assert_eq!(filled(&mut Reduction::new(), &[], |a: f64, b| a + b), None);
         assert_eq!(contiguous(&[-0.0f64], 0.0, |a, b| a + b).to_bits(), (-0.0f64).to_bits());
     }
 

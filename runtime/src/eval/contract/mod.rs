@@ -1,0 +1,3 @@
+//! Sums of products.
+
+pub(super) mod dot;

@@ -1,0 +1,21 @@
+//! Choice by a condition.
+
+use crate::array::ArrayError;
+use crate::threads;
+use crate::view::{View, ViewMut, with_word};
+
+pub(in crate::eval) fn evaluate(inputs: &[View<'_>], out: &mut ViewMut<'_>) -> Result<(), ArrayError> {
+    let condition = inputs[0].as_slice::<bool>()?;
+    with_word!(out.dtype(), W => {
+        let (x, y, out) = (inputs[1].words::<W>(), inputs[2].words::<W>(), out.words_mut::<W>());
+        let nanoseconds = out.len() as u64 / 2;
+        threads::for_chunks_mut(out, 1 << 14, nanoseconds, |first, out| {
+            let range = first..first + out.len();
+            let (condition, x, y) = (&condition[range.clone()], &x[range.clone()], &y[range]);
+            for i in 0..out.len() {
+                out[i] = if condition[i] { x[i] } else { y[i] };
+            }
+        });
+    });
+    Ok(())
+}

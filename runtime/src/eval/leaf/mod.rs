@@ -1,0 +1,4 @@
+//! Ops without operands.
+
+pub(super) mod constant;
+pub(super) mod iota;

@@ -1,0 +1,41 @@
+//! Index of the extreme element.
+
+use crate::array::{ArrayError, Element, with_element};
+use crate::view::{View, ViewMut};
+use pullback_ir::ops::reduce::arg_reduce::{ArgReduce, Extreme};
+
+pub(in crate::eval) fn evaluate(
+    op: &ArgReduce,
+    x: &View<'_>,
+    out: &mut ViewMut<'_>,
+) -> Result<(), ArrayError> {
+    let shape = x.shape();
+    let extent = shape[op.dim];
+    let inner: usize = shape[op.dim + 1..].iter().product();
+    with_element!(x.dtype(), T => {
+        let (x, out) = (x.as_slice::<T>()?, out.as_mut_slice::<i64>()?);
+        for (position, out) in out.iter_mut().enumerate() {
+            let start = position / inner * inner * extent + position % inner;
+            *out = first_extreme((0..extent).map(|i| x[start + i * inner]), op.extreme);
+        }
+    });
+    Ok(())
+}
+
+/// The first NaN if there is one, else the first of the largest or smallest.
+#[allow(clippy::eq_op)] // Only NaN differs from itself.
+fn first_extreme<T: Element>(elements: impl Iterator<Item = T>, extreme: Extreme) -> i64 {
+    let mut best: Option<(usize, T)> = None;
+    for (i, x) in elements.enumerate() {
+        let better = match (best, extreme) {
+            (None, _) => true,
+            (Some((_, b)), _) if b != b => false,
+            (Some((_, b)), Extreme::Max) => x > b || x != x,
+            (Some((_, b)), Extreme::Min) => x < b || x != x,
+        };
+        if better {
+            best = Some((i, x));
+        }
+    }
+    best.map_or(0, |(i, _)| i as i64)
+}
