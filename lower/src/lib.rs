@@ -1,1 +1,3 @@
 //! From programs to machine code: fusion, kernels, memory plan, Cranelift.
+
+pub mod jit;

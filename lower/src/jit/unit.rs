@@ -1,0 +1,201 @@
+//! Functions that are compiled and linked together.
+
+use super::code::{Code, Draft, Function as Placed};
+use super::link::{Compiled, layout, link};
+use super::{JitError, host};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Signature, Type, UserExternalName, UserFuncName,
+};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::Context;
+use indexmap::IndexMap;
+use pullback_runtime::threads;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Estimated nanoseconds to compile one instruction.
+const NANOSECONDS_PER_INSTRUCTION: u64 = 6_000;
+
+/// A function of a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FunctionId(u32);
+
+/// Functions to compile and link together.
+pub struct Unit {
+    isa: OwnedTargetIsa,
+    functions: IndexMap<String, Declared>,
+    keep_texts: bool,
+}
+
+struct Declared {
+    signature: Signature,
+    body: Body,
+}
+
+enum Body {
+    /// Declared, not defined yet.
+    Missing,
+    /// To be compiled.
+    Defined(Box<Function>),
+    /// Elsewhere in the process.
+    Address(usize),
+}
+
+impl Unit {
+    /// A unit without functions, for this machine.
+    pub fn new() -> Result<Unit, JitError> {
+        Ok(Unit { isa: host()?, functions: IndexMap::new(), keep_texts: false })
+    }
+
+    /// Whether [`Code`] keeps the text of each function, before and after compilation. Off at first.
+    pub fn keep_texts(&mut self, keep: bool) {
+        self.keep_texts = keep;
+    }
+
+    /// The code generator.
+    pub fn isa(&self) -> &OwnedTargetIsa {
+        &self.isa
+    }
+
+    /// A signature of C functions on this machine.
+    pub fn signature(&self, parameters: &[Type], returns: &[Type]) -> Signature {
+        let mut signature = Signature::new(self.isa.default_call_conv());
+        signature.params = parameters.iter().map(|&ty| AbiParam::new(ty)).collect();
+        signature.returns = returns.iter().map(|&ty| AbiParam::new(ty)).collect();
+        signature
+    }
+
+    /// The function of that name.
+    pub fn get(&self, name: &str) -> Option<FunctionId> {
+        self.functions.get_index_of(name).map(|index| FunctionId(index as u32))
+    }
+
+    /// A function to be defined later, so that it can be called before. A name stands for one function: declared
+    /// again, it is the same one.
+    pub fn declare(&mut self, name: impl Into<String>, signature: Signature) -> FunctionId {
+        self.enter(name.into(), signature, Body::Missing)
+    }
+
+    /// A function of the process, to be called by its address.
+    pub fn import(&mut self, name: impl Into<String>, signature: Signature, address: *const u8) -> FunctionId {
+        self.enter(name.into(), signature, Body::Address(address.expose_provenance()))
+    }
+
+    fn enter(&mut self, name: String, signature: Signature, body: Body) -> FunctionId {
+        let entry = self.functions.entry(name);
+        let id = FunctionId(entry.index() as u32);
+        entry.or_insert(Declared { signature, body });
+        id
+    }
+
+    /// An empty function to fill and then [`Unit::define`].
+    pub fn function(&self, id: FunctionId) -> Function {
+        let signature = self.functions[id.0 as usize].signature.clone();
+        Function::with_name_signature(UserFuncName::user(0, id.0), signature)
+    }
+
+    /// Gives a declared function its body.
+    pub fn define(&mut self, id: FunctionId, function: Function) {
+        self.functions[id.0 as usize].body = Body::Defined(Box::new(function));
+    }
+
+    /// Lets `function` call `callee`.
+    pub fn reference(&self, callee: FunctionId, function: &mut Function) -> FuncRef {
+        let declared = &self.functions[callee.0 as usize];
+        let name = UserExternalName { namespace: 0, index: callee.0 };
+        let name = ExternalName::user(function.declare_imported_user_function(name));
+        let signature = function.import_signature(declared.signature.clone());
+        let colocated = !matches!(declared.body, Body::Address(_));
+        function.import_function(ExtFuncData { name, signature, colocated, patchable: false })
+    }
+
+    /// Compiles every defined function, in parallel, and links them.
+    pub fn finish(mut self) -> Result<Arc<Code>, JitError> {
+        let compiled = self.compile()?;
+        let starts = layout(&compiled);
+        let bytes = starts.total;
+        let draft = Draft::new(bytes)?;
+        let address = |id: u32| match self.functions.get_index(id as usize) {
+            Some((_, Declared { body: Body::Address(address), .. })) => Ok(*address),
+            Some((name, _)) => starts
+                .offset(id)
+                .map(|offset| draft.base() + offset)
+                .ok_or_else(|| JitError::Undefined(name.clone())),
+            None => Err(JitError::Undefined(format!("u0:{id}"))),
+        };
+        let code = link(&compiled, &starts, draft.base(), address)?;
+        let placed = compiled.into_iter().filter_map(|function| {
+            let offset = starts.offset(function.id)?;
+            Some((function.name, Placed { offset, clif: function.clif, disassembly: function.disassembly }))
+        });
+        let placed = placed.collect();
+        Ok(Arc::new(draft.publish(&code, placed)?))
+    }
+
+    /// The defined functions, compiled, in order of declaration.
+    fn compile(&mut self) -> Result<Vec<Compiled>, JitError> {
+        let names: Vec<&String> = if self.keep_texts { self.functions.keys().collect() } else { Vec::new() };
+        let legend = |function: &Function| legend(&names, function);
+        let mut tasks = Vec::new();
+        let mut instructions = 0;
+        for (id, (name, declared)) in self.functions.iter().enumerate() {
+            if let Body::Defined(function) = &declared.body {
+                instructions += function.dfg.num_insts() as u64;
+                tasks.push(Task { id: id as u32, name, function, result: None });
+            }
+        }
+        // The largest first, so that none is left for the end; the order of the results is put right after.
+        tasks.sort_by_key(|task| std::cmp::Reverse(task.function.dfg.num_insts()));
+        let work = instructions * NANOSECONDS_PER_INSTRUCTION;
+        threads::for_chunks_mut(&mut tasks, 1, work, |_, tasks| {
+            for task in tasks {
+                let clif = self.keep_texts.then(|| legend(task.function));
+                task.result = Some(compile(&self.isa, task.id, task.name, task.function, clif));
+            }
+        });
+        tasks.sort_by_key(|task| task.id);
+        tasks.into_iter().filter_map(|task| task.result).collect()
+    }
+}
+
+struct Task<'a> {
+    id: u32,
+    name: &'a str,
+    function: &'a Function,
+    result: Option<Result<Compiled, JitError>>,
+}
+
+/// The text of a function, after a list of what the numbers of its callees stand for.
+fn legend(names: &[&String], function: &Function) -> String {
+    let mut text = String::new();
+    for external in function.params.user_named_funcs().values() {
+        let _ = writeln!(text, "; {external} = {}", names[external.index as usize]);
+    }
+    let _ = write!(text, "{}", function.display());
+    text
+}
+
+fn compile(
+    isa: &OwnedTargetIsa,
+    id: u32,
+    name: &str,
+    function: &Function,
+    clif: Option<String>,
+) -> Result<Compiled, JitError> {
+    let mut context = Context::for_function(function.clone());
+    context.set_disasm(clif.is_some());
+    let failed = |message: String| JitError::Compile { function: name.to_string(), message };
+    let code = context
+        .compile(&**isa, &mut ControlPlane::default())
+        .map_err(|error| failed(cranelift_codegen::print_errors::pretty_error(error.func, error.inner)))?;
+    Ok(Compiled {
+        id,
+        name: name.to_string(),
+        alignment: code.buffer.alignment.max(isa.function_alignment().preferred) as usize,
+        bytes: code.code_buffer().to_vec(),
+        references: Compiled::references(code, function),
+        clif,
+        disassembly: code.vcode.clone(),
+    })
+}
