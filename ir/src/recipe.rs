@@ -50,7 +50,7 @@ pub enum Recipe {
 }
 
 /// An elementwise function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ScalarOp {
     /// One operand.
     Unary(Unary),

@@ -45,7 +45,8 @@ impl Draft {
     pub(super) fn new(bytes: usize) -> Result<Draft, JitError> {
         let bytes = bytes.max(1);
         let failed = |message: String| JitError::Memory { bytes, message };
-        let mut memory = ArenaMemoryProvider::new_with_size(bytes).map_err(|error| failed(error.to_string()))?;
+        let mut memory =
+            ArenaMemoryProvider::new_with_size(bytes).map_err(|error| failed(error.to_string()))?;
         let base = memory
             .allocate(bytes, ALIGNMENT, JITMemoryKind::Executable)
             .map_err(|error| failed(error.to_string()))?;

@@ -93,8 +93,7 @@ pub(super) fn link(
         let Some(start) = layout.offset(function.id) else { continue };
         code[start..start + function.bytes.len()].copy_from_slice(&function.bytes);
         for reference in &function.references {
-            let failed =
-                |message: String| JitError::Link { function: function.name.clone(), message };
+            let failed = |message: String| JitError::Link { function: function.name.clone(), message };
             let target = match &reference.target {
                 Target::Function(id) => address(*id)?,
                 Target::Library(call) => {

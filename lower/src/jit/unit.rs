@@ -3,12 +3,12 @@
 use super::code::{Code, Draft, Function as Placed};
 use super::link::{Compiled, layout, link};
 use super::{JitError, host};
+use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Signature, Type, UserExternalName, UserFuncName,
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_codegen::Context;
 use indexmap::IndexMap;
 use pullback_runtime::threads;
 use std::fmt::Write;
@@ -78,7 +78,12 @@ impl Unit {
     }
 
     /// A function of the process, to be called by its address.
-    pub fn import(&mut self, name: impl Into<String>, signature: Signature, address: *const u8) -> FunctionId {
+    pub fn import(
+        &mut self,
+        name: impl Into<String>,
+        signature: Signature,
+        address: *const u8,
+    ) -> FunctionId {
         self.enter(name.into(), signature, Body::Address(address.expose_provenance()))
     }
 
