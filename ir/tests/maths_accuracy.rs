@@ -112,6 +112,72 @@ fn worst_f32(f: &Unary, first: u32, step: usize) -> Worst<f64, f32> {
     worst
 }
 
+/// Random bits (Steele, Lea and Flood's SplitMix).
+struct Random(u64);
+
+impl Random {
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to 1.
+    fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / 9007199254740992.0
+    }
+
+    /// Of any magnitude, from several distributions: any bits; magnitudes of 2^-40 to 2^12; -1 to 1; near 1; -50 to
+    /// 50; near small multiples of pi/4; near small multiples of ln 2 / 2.
+    fn number(&mut self) -> f64 {
+        let near = |centre: f64, bits: u64| f64::from_bits(centre.to_bits() ^ bits % 4096);
+        let bits = self.bits();
+        let whole = (bits % 513) as f64 - 256.0;
+        match bits >> 61 {
+            0 => f64::from_bits(self.bits()),
+            1 => 2f64.powf(self.unit() * 52.0 - 40.0) * whole.signum(),
+            2 => self.unit() * 2.0 - 1.0,
+            3 => 1.0 + (self.unit() - 0.5) * 2f64.powi(-(whole.abs() as i32 / 6)),
+            4 => self.unit() * 100.0 - 50.0,
+            5 => near(whole * std::f64::consts::FRAC_PI_4, self.bits()),
+            6 => near(whole * (std::f64::consts::LN_2 / 2.0), self.bits()),
+            _ => self.unit() * 1500.0 - 750.0,
+        }
+    }
+}
+
+/// Over this many random numbers.
+fn worst_f64(f: &Unary, count: usize) -> (Worst<u64, f64>, f64) {
+    let mut random = Random(1);
+    let mut worst = Worst { error: 0, at: 0.0 };
+    let mut misrounded = 0;
+    for _ in 0..count {
+        let x = random.number();
+        let error = steps_f64((f.wide)(x), (f.wide_exact)(x));
+        misrounded += usize::from(error > 0);
+        if error > worst.error {
+            worst = Worst { error, at: x };
+        }
+    }
+    (worst, misrounded as f64 / count as f64)
+}
+
+#[test]
+#[ignore = "millions of arguments"]
+fn wide_functions_on_many_samples() {
+    for f in &UNARY {
+        let (worst, misrounded) = worst_f64(f, 4_000_000);
+        let Worst { error, at } = worst;
+        println!(
+            "{:10} {error} steps at {at:e} ({:#018x}), {:.2}% misrounded",
+            f.name,
+            at.to_bits(),
+            misrounded * 100.0
+        );
+    }
+}
+
 #[test]
 fn narrow_functions_are_within_an_ulp() {
     let worst = UNARY.iter().map(|f| (f.name, worst_f32(f, 0, 40_009)));

@@ -74,7 +74,8 @@ fn erfc_large<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
     let square = two_product(l, x, x);
     let minus = l.neg(square.hi);
     let Reduced { n, r } = reduce(l, minus);
-    let r = Double { hi: r.hi, lo: l.sub(r.lo, square.lo) };
+    let low = l.sub(r.lo, square.lo);
+    let r = two_sum(l, r.hi, low);
     let e = exp_reduced(l, r);
     let y = product(l, e, h);
     let twice = l.add(x, x);

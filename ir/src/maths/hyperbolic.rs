@@ -144,15 +144,16 @@ pub(super) fn acosh<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
 #[inline(always)]
 fn log_of_sum<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V, root: Double<L::V>) -> L::V {
     let sum = two_sum(l, root.hi, x);
-    let low = l.add(sum.lo, root.lo);
+    let low = two_sum(l, sum.lo, root.lo);
     let limit = l.float(T::TWO_TO_MANTISSA);
     let is_large = l.lt(limit, x);
     let zero = l.float(T::ZERO);
-    let u = Double { hi: l.select(is_large, x, sum.hi), lo: l.select(is_large, zero, low) };
+    let u = Double { hi: l.select(is_large, x, sum.hi), lo: l.select(is_large, zero, low.hi) };
+    let tail = l.select(is_large, zero, low.lo);
     let one = l.int(1);
     let none = l.int(0);
     let doubled = l.iselect(is_large, one, none);
-    let y = log_double(l, u, doubled);
+    let y = log_double(l, u, tail, doubled);
     let infinity = l.float(T::INFINITY);
     let finite = l.lt(x, infinity);
     l.select(finite, y, x)
@@ -169,9 +170,8 @@ pub(super) fn atanh<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
     let twice = l.add(size, size);
     let q = quotient(l, Double { hi: twice, lo: zero }, below);
     let u = two_sum(l, one, q.hi);
-    let u = Double { hi: u.hi, lo: l.add(u.lo, q.lo) };
     let none = l.int(0);
-    let y = log_double(l, u, none);
+    let y = log_double(l, u, q.lo, none);
     let half = l.float(T::HALF);
     let y = l.mul(y, half);
     let at_end = l.eq(size, one);

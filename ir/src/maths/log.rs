@@ -116,14 +116,20 @@ pub(super) fn log2<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
     at_the_ends(l, y, x)
 }
 
-/// `log(u.hi + u.lo) + extra ln 2` for a positive normal `u.hi`; relatively accurate where `u` is near 1.
+/// `log(u.hi + u.lo + tail) + extra ln 2` for a positive normal `u.hi`, where each is at most about a rounding
+/// error of the one before. Relatively accurate where `u` is near 1.
 #[inline(always)]
-pub(super) fn log_double<T: Constants, L: Lanes<T>>(l: &mut L, u: Double<L::V>, extra: L::I) -> L::V {
+pub(super) fn log_double<T: Constants, L: Lanes<T>>(
+    l: &mut L,
+    u: Double<L::V>,
+    tail: L::V,
+    extra: L::I,
+) -> L::V {
     let Split { k, m } = split(l, u.hi);
     let one = l.float(T::ONE);
     let f = l.sub(m, one);
     let small = beyond_linear(l, f);
-    // log(m + c) = log m + c / m. Scaling by 2^-k in two steps, as k may be the greatest exponent.
+    // Scaling by 2^-k in two steps, as k may be the greatest exponent.
     let zero = l.int(0);
     let down = l.isub(zero, k);
     let half = l.sshr(down, 1);
@@ -132,8 +138,20 @@ pub(super) fn log_double<T: Constants, L: Lanes<T>>(l: &mut L, u: Double<L::V>, 
     let second = power_of_two(l, other);
     let c = l.mul(u.lo, first);
     let c = l.mul(c, second);
-    let correction = l.div(c, m);
-    let small = l.add(small, correction);
+    let tail = l.mul(tail, first);
+    let tail = l.mul(tail, second);
+    // log(m + c) = log m + d - d^2 / 2 with d = c / m = c - c f / m. Near m = 1 all but c is tiny, and is added up
+    // before c is.
+    let slope = l.div(f, m);
+    let both = l.add(c, tail);
+    let minus = l.neg(both);
+    let d = l.fma(minus, slope, both);
+    let minus_half = l.float(T::MINUS_HALF);
+    let half_d = l.mul(minus_half, d);
+    let tail = l.fma(minus, slope, tail);
+    let tail = l.fma(half_d, d, tail);
+    let tail = l.add(small, tail);
+    let small = l.add(c, tail);
     let k = l.iadd(k, extra);
     assemble(l, k, f, small)
 }
@@ -143,8 +161,9 @@ pub(super) fn log_double<T: Constants, L: Lanes<T>>(l: &mut L, u: Double<L::V>, 
 pub(super) fn log1p<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
     let one = l.float(T::ONE);
     let u = two_sum(l, one, x);
-    let zero = l.int(0);
-    let y = log_double(l, u, zero);
+    let zero = l.float(T::ZERO);
+    let none = l.int(0);
+    let y = log_double(l, u, zero, none);
     let y = at_the_ends(l, y, u.hi);
     super::exp::keep_tiny(l, y, x)
 }
