@@ -5,7 +5,7 @@
 //! that subnormal results are rounded once.
 
 use super::constants::Constants;
-use super::double::{Double, add_small, fast_two_sum, polynomial, two_product, two_sum};
+use super::double::{Double, add_small, constant, fast_two_sum, polynomial, product, two_product, two_sum};
 use super::lanes::Lanes;
 
 /// `x = n ln 2 + hi + lo`.
@@ -111,21 +111,25 @@ pub(super) fn exp<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
 /// `2^x`: the fraction of `x` times `ln 2` in double words, then as `exp`.
 #[inline(always)]
 pub(super) fn exp2<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
-    let zero = l.float(T::ZERO);
-    exp2_double(l, Double { hi: x, lo: zero })
+    let n = l.nearest(x);
+    let fraction = l.sub(x, n);
+    let ln2 = constant(l, T::LN2);
+    let r = two_product(l, fraction, ln2.hi);
+    let lo = l.fma(fraction, ln2.lo, r.lo);
+    let y = exp_reduced(l, Double { hi: r.hi, lo });
+    let y = scale(l, y.hi, n);
+    saturate(l, y, x, T::EXP2_LOW, T::EXP2_HIGH)
 }
 
-/// `2^(x.hi + x.lo)`.
+/// `2^(x.hi + x.lo)`, where only `x.lo` may be NaN if `x.hi` is infinite.
 #[inline(always)]
 pub(super) fn exp2_double<T: Constants, L: Lanes<T>>(l: &mut L, x: Double<L::V>) -> L::V {
     let n = l.nearest(x.hi);
     let fraction = l.sub(x.hi, n);
-    let ln2 = l.float(T::LN2.0);
-    let product = two_product(l, fraction, ln2);
-    let ln2_low = l.float(T::LN2.1);
-    let lo = l.fma(fraction, ln2_low, product.lo);
-    let lo = l.fma(x.lo, ln2, lo);
-    let y = exp_reduced(l, Double { hi: product.hi, lo });
+    let fraction = two_sum(l, fraction, x.lo);
+    let ln2 = constant(l, T::LN2);
+    let r = product(l, fraction, ln2);
+    let y = exp_reduced(l, r);
     let y = scale(l, y.hi, n);
     saturate(l, y, x.hi, T::EXP2_LOW, T::EXP2_HIGH)
 }
