@@ -1,1 +1,25 @@
 //! Linearize and transpose, and the derivatives they compose to.
+//!
+//! [`linearize`](Autodiff::linearize) splits a program into its primal part and its derivative, which is a linear
+//! program; [`transpose`](Autodiff::transpose) turns a linear program around. Forward mode, reverse mode and
+//! gradients are compositions of the two, and since each of them maps programs to programs, so are derivatives of
+//! derivatives.
+//!
+//! This crate knows no op by name except `call` and `custom_call`: it asks ops for their rules.
+#![forbid(unsafe_code)]
+
+mod control;
+mod custom;
+mod derive;
+mod error;
+mod linearize;
+mod options;
+mod transpose;
+mod verify_linear;
+
+pub use custom::Contracts;
+pub use derive::{Linearization, grad, jvp, linearize, transpose, value_and_grad, vjp};
+pub use error::AdError;
+pub use linearize::Linearized;
+pub use options::{Autodiff, Hooks};
+pub use verify_linear::verify_linear;

@@ -89,9 +89,9 @@ impl Builder {
         self.loc
     }
 
-    /// From now on the hook sees each op, as emitted at this stage; `None` ends it.
-    pub fn set_hook(&mut self, hook: Option<(SharedHook, Stage)>) {
-        self.hook = hook;
+    /// From now on the hook sees each op, as emitted at this stage; `None` ends it. Returns what was set before.
+    pub fn set_hook(&mut self, hook: Option<(SharedHook, Stage)>) -> Option<(SharedHook, Stage)> {
+        std::mem::replace(&mut self.hook, hook)
     }
 
     /// Type of a value.

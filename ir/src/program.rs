@@ -80,6 +80,12 @@ impl Program {
         self
     }
 
+    /// The same program with these of its values as outputs.
+    pub fn with_outputs(mut self, outputs: &[Value]) -> Program {
+        self.outputs = outputs.to_vec();
+        self
+    }
+
     /// Parameters in order.
     pub fn params(&self) -> &[Value] {
         &self.params
@@ -121,6 +127,14 @@ impl Program {
             Def::Param(_) => None,
             Def::Result(id, _) => self.nodes.get(id),
         }
+    }
+
+    /// Whether a value is a constant float tensor of zeros, as rules write for a symbolic zero.
+    pub fn is_zero(&self, value: Value) -> bool {
+        self.producer(value).is_some_and(|node| match &node.op {
+            Op::Constant(constant) => constant.value.splat_float() == Some(0.0),
+            _ => false,
+        })
     }
 
     /// Number of ops, nested programs not counted.
