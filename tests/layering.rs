@@ -52,7 +52,18 @@ const ALLOWED: [(&str, &[&str]); 7] = [
 /// Normal dependencies of each workspace crate, from `cargo tree`.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--workspace", "--depth", "1", "--edges", "normal", "--prefix", "depth", "--format", "{p}"])
+        .args([
+            "tree",
+            "--workspace",
+            "--depth",
+            "1",
+            "--edges",
+            "normal",
+            "--prefix",
+            "depth",
+            "--format",
+            "{p}",
+        ])
         .args(["--all-features", "--locked", "--offline"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()

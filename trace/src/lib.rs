@@ -1,1 +1,19 @@
 //! Tensors, tracing and the transforms users call.
+//!
+//! A [`Tensor`] is concrete or a value of a program being recorded. The transforms record the user's function as a
+//! closed program, transform the program, and run it or record it in turn. This crate knows no Cranelift and no
+//! kernel internals, and it keeps no state but that of the traces themselves.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod error;
+mod execute;
+mod ops;
+mod tensor;
+mod trace;
+
+pub use error::Error;
+pub use ops::axes::{Axes, Extents, Index};
+pub use ops::number::{Number, Numeric, Operand};
+pub use ops::{IndexMode, Slices, Span, concat, einsum, stack, where_};
+pub use tensor::Tensor;

@@ -1,0 +1,182 @@
+//! Everything that can go wrong for a user, in one type. Each text says what was wrong, with which types, where, and
+//! what to do about it.
+
+use pullback_ir::{DType, Loc, Problem, TensorType, TypeError};
+use pullback_runtime::{ArrayError, RuntimeError};
+use std::sync::Arc;
+use thiserror::Error as ThisError;
+
+/// Why a call failed.
+#[derive(Clone, Debug, ThisError)]
+pub enum Error {
+    /// An op refused its operands.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// A program failed while it ran.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A tensor was made from, or read as, something that does not fit.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
+    /// A number was asked of a tensor that has none yet.
+    #[error(
+        "ValueUnknownWhileTracing: the value of {ty} made at {made} is asked for at {asked}, but {transform} (at \
+         {transform_at}) records the function without values; compute with select instead of branching on the \
+         value, or read it outside the compiled function"
+    )]
+    ValueUnknownWhileTracing {
+        /// Type of the tensor.
+        ty: TensorType,
+        /// Where it was made.
+        made: Loc,
+        /// Where the value was asked for.
+        asked: Loc,
+        /// The transform that records.
+        transform: &'static str,
+        /// Where the transform was made.
+        transform_at: Loc,
+    },
+    /// A traced tensor outlived the trace it belongs to.
+    #[error(
+        "EscapedTensor: a tensor of type {ty} made at {made} inside a function traced by {transform} (at \
+         {transform_at}) is used at {used} after that trace has ended; return it from the function instead of \
+         storing it outside"
+    )]
+    Escaped {
+        /// Type of the tensor.
+        ty: TensorType,
+        /// Where it was made.
+        made: Loc,
+        /// Where it is used.
+        used: Loc,
+        /// The transform that recorded it.
+        transform: &'static str,
+        /// Where the transform was made.
+        transform_at: Loc,
+    },
+    /// A function whose gradient was asked for does not return a float scalar.
+    #[error(
+        "GradientRequiresScalarOutput: {transform} (at {at}) differentiates functions with one float scalar as \
+         output, and this one returned {found}; reduce it to a scalar, for instance by sum() or mean(), or use vjp \
+         with a cotangent of that type for the rows of its Jacobian"
+    )]
+    GradientRequiresScalarOutput {
+        /// The transform.
+        transform: &'static str,
+        /// What the function returned.
+        found: TensorType,
+        /// Where the transform was made.
+        at: Loc,
+    },
+    /// An integer or bool tensor was to be differentiated.
+    #[error(
+        "NotDifferentiable: {transform} (at {at}) cannot differentiate with respect to {argument}, which has type \
+         {found}: only f32 and f64 have derivatives; convert it to a float first, select other arguments with \
+         argnum or argnums, or mark the field #[tree(skip)]"
+    )]
+    NotDifferentiable {
+        /// The transform.
+        transform: &'static str,
+        /// Which argument, with the path inside it.
+        argument: String,
+        /// Its type.
+        found: TensorType,
+        /// Where the transform was made.
+        at: Loc,
+    },
+    /// One argument was selected twice.
+    #[error("argument {argument} is selected twice by {transform} (at {at}); name each argument once")]
+    ArgumentRepeated {
+        /// The transform.
+        transform: &'static str,
+        /// Number of the argument.
+        argument: usize,
+        /// Where the transform was made.
+        at: Loc,
+    },
+    /// A tangent or cotangent has another type than what it belongs to.
+    #[error(
+        "{kind} of {argument} has type {found} and must have {expected}, the type of the value it belongs to; \
+         convert or reshape it (at {at})"
+    )]
+    TangentType {
+        /// `tangent` or `cotangent`.
+        kind: &'static str,
+        /// What it belongs to.
+        argument: String,
+        /// Type due.
+        expected: TensorType,
+        /// Type given.
+        found: TensorType,
+        /// Where.
+        at: Loc,
+    },
+    /// Two trees that must have the same structure do not.
+    #[error("{what}: the structures {left} and {right} differ; give trees of one structure")]
+    TreesDiffer {
+        /// What the trees are.
+        what: &'static str,
+        /// Structure of the one.
+        left: String,
+        /// Structure of the other.
+        right: String,
+    },
+    /// A compiled function was called with other types than it was compiled for.
+    #[error(
+        "the function was compiled for {expected} and is called with {found}; compile it for these types as well, \
+         or call it through jit, which does so by itself"
+    )]
+    SignatureDiffers {
+        /// What it was compiled for.
+        expected: String,
+        /// What it was called with.
+        found: String,
+    },
+    /// A float literal meets a tensor of integers or bools.
+    #[error(
+        "literal {literal} meets a tensor of dtype {dtype}, which cannot hold it; convert the tensor first (at {at})"
+    )]
+    Literal {
+        /// The literal.
+        literal: String,
+        /// Element type of the tensor.
+        dtype: DType,
+        /// Where.
+        at: Loc,
+    },
+    /// Anything a function of the library refuses, in words that include the remedy.
+    #[error("{function}: {message} (at {at})")]
+    Invalid {
+        /// The function.
+        function: &'static str,
+        /// What is wrong.
+        message: String,
+        /// Where.
+        at: Loc,
+    },
+    /// The first error of a tensor that failed, shared by everything computed from it.
+    #[error(transparent)]
+    Shared(Arc<Error>),
+}
+
+impl Error {
+    /// A refusal of the library's own, in words that include the remedy.
+    pub fn invalid(function: &'static str, message: impl Into<String>, at: Loc) -> Error {
+        Error::Invalid { function, message: message.into(), at }
+    }
+
+    /// An op's refusal of operands of these types.
+    pub(crate) fn op(name: &str, operands: &[&TensorType], problem: Problem, loc: Loc) -> Error {
+        let operands = operands.iter().map(|&ty| ty.clone()).collect();
+        Error::Type(TypeError { op: name.to_string(), operands, problem: Box::new(problem), loc })
+    }
+
+    /// The error itself, without the sharing around it.
+    pub fn root(&self) -> &Error {
+        let mut error = self;
+        while let Error::Shared(inner) = error {
+            error = inner;
+        }
+        error
+    }
+}
