@@ -1,8 +1,9 @@
 //! Elementwise loops that the compiler vectorises, in versions for several instruction sets.
 //!
-//! A scalar definition runs here on [`Machine`]: one lane of plain numbers, inside a loop over a tile. Slow paths
-//! would keep the loop from being vectorised, so the machine only notes that some lane needed one, and then the tile
-//! is computed again with slow paths taken. Either way each lane gets the bits of [`Plain`].
+//! Simple functions (a few instructions) run on [`Plain`] numbers in a plain loop. Elementary functions run on
+//! [`Machine`], one lane of plain numbers, in a loop over a tile of fixed length. Slow paths would keep that loop from
+//! being vectorised, so the machine only notes that some lane needed one, and then the tile is computed again one
+//! number at a time. Either way each lane gets the bits of [`Plain`].
 
 use crate::threads;
 use pullback_ir::maths::{Lanes, Plain, Slow, Slow2};
@@ -11,13 +12,15 @@ use std::sync::LazyLock;
 /// Elements per tile: enough to amortise the test for slow paths, few enough to repeat cheaply.
 const TILE: usize = 128;
 
+/// Fewer elements than this are computed one at a time instead of filling up a tile.
+const FEW: usize = 8;
+
 /// Elements per piece of work for a thread.
 const CHUNK: usize = 16 * 1024;
 
-/// One lane of plain numbers whose slow paths are taken or only noted.
+/// One lane of plain numbers whose slow paths are noted, not taken.
 pub(crate) struct Machine {
-    take_slow_paths: bool,
-    noted: bool,
+    slow_path_due: bool,
 }
 
 macro_rules! forward {
@@ -93,19 +96,13 @@ macro_rules! machine {
             }
 
             #[inline(always)]
-            fn slow(&mut self, rare: bool, fast: $t, x: $t, slow: Slow<$t>) -> $t {
-                if self.take_slow_paths {
-                    return if rare { (slow.call)(x) } else { fast };
-                }
-                self.noted |= rare;
+            fn slow(&mut self, rare: bool, fast: $t, _: $t, _: Slow<$t>) -> $t {
+                self.slow_path_due |= rare;
                 fast
             }
             #[inline(always)]
-            fn slow2(&mut self, rare: bool, fast: $t, x: $t, y: $t, slow: Slow2<$t>) -> $t {
-                if self.take_slow_paths {
-                    return if rare { (slow.call)(x, y) } else { fast };
-                }
-                self.noted |= rare;
+            fn slow2(&mut self, rare: bool, fast: $t, _: $t, _: $t, _: Slow2<$t>) -> $t {
+                self.slow_path_due |= rare;
                 fast
             }
         }
@@ -115,13 +112,19 @@ macro_rules! machine {
 machine!(f32);
 machine!(f64);
 
-/// An elementwise function of `N` operands of one type.
-pub(crate) trait Map<const N: usize, A, R>: Sync {
-    /// Estimated picoseconds per element, for [`threads`].
-    const PICOSECONDS: u64;
+/// A simple elementwise function of `N` operands of one type. Implementations are inlined always, so that they are
+/// compiled for the instruction set of the loop.
+pub(crate) trait Simple<const N: usize, A, R>: Sync {
+    /// The function.
+    fn call(&self, x: [A; N]) -> R;
+}
 
-    /// The function. Implementations are inlined always, so that they are compiled for the instruction set of the loop.
-    fn call(&self, machine: &mut Machine, x: [A; N]) -> R;
+/// An elementary function of `N` floats, on either machine; likewise inlined always.
+pub(crate) trait Elemental<const N: usize, T>: Sync {
+    /// The function with slow paths.
+    fn exact(&self, x: [T; N]) -> T;
+    /// The function with slow paths noted.
+    fn fast(&self, machine: &mut Machine, x: [T; N]) -> T;
 }
 
 /// Instruction sets that loops are compiled for.
@@ -146,103 +149,221 @@ static LEVEL: LazyLock<Level> = LazyLock::new(|| {
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl");
-        if avx2 && avx512 {
-            return Level::Avx512;
-        }
         if avx2 {
-            return Level::Avx2;
+            return if avx512 { Level::Avx512 } else { Level::Avx2 };
         }
     }
     Level::Baseline
 });
 
 /// `out[i] = function(inputs[..][i])` for all `i`. All slices have the length of `out`.
-pub(crate) fn map<const N: usize, A: Copy + Sync, R: Send, F: Map<N, A, R>>(
+pub(crate) fn simple<const N: usize, A: Copy + Sync, R: Send, F: Simple<N, A, R>>(
     function: &F,
     inputs: [&[A]; N],
     out: &mut [R],
 ) {
-    let nanoseconds = out.len() as u64 * F::PICOSECONDS / 1000;
-    threads::for_chunks_mut(out, CHUNK, nanoseconds, |first, out| {
-        map_at(*LEVEL, function, inputs.map(|input| &input[first..first + out.len()]), out);
+    threads::for_chunks_mut(out, CHUNK, out.len() as u64 / 2, |first, out| {
+        simple_at(*LEVEL, function, inputs.map(|input| &input[first..first + out.len()]), out);
     });
 }
 
-fn map_at<const N: usize, A: Copy, R, F: Map<N, A, R>>(
+/// As [`simple`], for elementary functions.
+pub(crate) fn elemental<const N: usize, T: Copy + Default + Send + Sync, F: Elemental<N, T>>(
+    function: &F,
+    inputs: [&[T]; N],
+    out: &mut [T],
+) {
+    threads::for_chunks_mut(out, CHUNK, out.len() as u64, |first, out| {
+        elemental_at(*LEVEL, function, inputs.map(|input| &input[first..first + out.len()]), out);
+    });
+}
+
+fn simple_at<const N: usize, A: Copy, R, F: Simple<N, A, R>>(
     level: Level,
     function: &F,
     inputs: [&[A]; N],
     out: &mut [R],
 ) {
     match level {
-        Level::Baseline => tiles(function, inputs, out),
-        // SAFETY: the level is only chosen on processors that have these features.
+        Level::Baseline => simple_loop(function, inputs, out),
+        // SAFETY: these levels are only chosen on processors that have the features. Simple functions wait for
+        // memory, so wider vectors than these would not help them.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { tiles_avx2(function, inputs, out) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { tiles_avx512(function, inputs, out) },
+        Level::Avx2 | Level::Avx512 => unsafe { simple_avx2(function, inputs, out) },
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn tiles_avx2<const N: usize, A: Copy, R, F: Map<N, A, R>>(function: &F, inputs: [&[A]; N], out: &mut [R]) {
-    tiles(function, inputs, out);
+fn simple_avx2<const N: usize, A: Copy, R, F: Simple<N, A, R>>(
+    function: &F,
+    inputs: [&[A]; N],
+    out: &mut [R],
+) {
+    simple_loop(function, inputs, out);
+}
+
+#[inline(always)]
+fn simple_loop<const N: usize, A: Copy, R, F: Simple<N, A, R>>(
+    function: &F,
+    inputs: [&[A]; N],
+    out: &mut [R],
+) {
+    let inputs = inputs.map(|input| &input[..out.len()]);
+    for i in 0..out.len() {
+        out[i] = function.call(inputs.map(|input| input[i]));
+    }
+}
+
+fn elemental_at<const N: usize, T: Copy + Default, F: Elemental<N, T>>(
+    level: Level,
+    function: &F,
+    inputs: [&[T]; N],
+    out: &mut [T],
+) {
+    let (tiles, rest) = out.as_chunks_mut::<TILE>();
+    let whole = tiles.len() * TILE;
+    for (i, tile) in tiles.iter_mut().enumerate() {
+        one_tile(level, function, inputs.map(|input| &input.as_chunks().0[i]), tile);
+    }
+    let inputs = inputs.map(|input| &input[whole..]);
+    if rest.len() < FEW {
+        return one_by_one(level, function, inputs, rest);
+    }
+    let padded = inputs.map(|input| {
+        let mut tile = [input[0]; TILE];
+        tile[..input.len()].copy_from_slice(input);
+        tile
+    });
+    let mut tile = [T::default(); TILE];
+    one_tile(level, function, padded.each_ref(), &mut tile);
+    rest.copy_from_slice(&tile[..rest.len()]);
+}
+
+fn one_tile<const N: usize, T: Copy, F: Elemental<N, T>>(
+    level: Level,
+    function: &F,
+    inputs: [&[T; TILE]; N],
+    out: &mut [T; TILE],
+) {
+    let slow_path_due = match level {
+        // Without a fused multiply-add instruction there is nothing to vectorise.
+        #[cfg(target_arch = "x86_64")]
+        Level::Baseline => true,
+        #[cfg(not(target_arch = "x86_64"))]
+        Level::Baseline => tile_loop(function, inputs, out),
+        // SAFETY: the level is only chosen on processors that have these features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { tile_avx2(function, inputs, out) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { tile_avx512(function, inputs, out) },
+    };
+    if slow_path_due {
+        one_by_one(level, function, inputs.map(|input| &input[..]), out);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn tile_avx2<const N: usize, T: Copy, F: Elemental<N, T>>(
+    function: &F,
+    inputs: [&[T; TILE]; N],
+    out: &mut [T; TILE],
+) -> bool {
+    tile_loop(function, inputs, out)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-fn tiles_avx512<const N: usize, A: Copy, R, F: Map<N, A, R>>(function: &F, inputs: [&[A]; N], out: &mut [R]) {
-    tiles(function, inputs, out);
-}
-
-#[inline(always)]
-fn tiles<const N: usize, A: Copy, R, F: Map<N, A, R>>(function: &F, inputs: [&[A]; N], out: &mut [R]) {
-    let mut start = 0;
-    for tile in out.chunks_mut(TILE) {
-        let inputs = inputs.map(|input| &input[start..start + tile.len()]);
-        if one_tile(function, inputs, tile, false) {
-            one_tile(function, inputs, tile, true);
-        }
-        start += tile.len();
-    }
-}
-
-/// Returns whether a slow path was due and not taken.
-#[inline(always)]
-fn one_tile<const N: usize, A: Copy, R, F: Map<N, A, R>>(
+fn tile_avx512<const N: usize, T: Copy, F: Elemental<N, T>>(
     function: &F,
-    inputs: [&[A]; N],
-    tile: &mut [R],
-    take_slow_paths: bool,
+    inputs: [&[T; TILE]; N],
+    out: &mut [T; TILE],
 ) -> bool {
-    let mut machine = Machine { take_slow_paths, noted: false };
-    for i in 0..tile.len() {
-        tile[i] = function.call(&mut machine, inputs.map(|input| input[i]));
+    tile_loop(function, inputs, out)
+}
+
+/// Returns whether a slow path was due.
+#[inline(always)]
+fn tile_loop<const N: usize, T: Copy, F: Elemental<N, T>>(
+    function: &F,
+    inputs: [&[T; TILE]; N],
+    out: &mut [T; TILE],
+) -> bool {
+    let mut machine = Machine { slow_path_due: false };
+    for i in 0..TILE {
+        out[i] = function.fast(&mut machine, inputs.map(|input| input[i]));
     }
-    machine.noted
+    machine.slow_path_due
+}
+
+fn one_by_one<const N: usize, T: Copy, F: Elemental<N, T>>(
+    level: Level,
+    function: &F,
+    inputs: [&[T]; N],
+    out: &mut [T],
+) {
+    for (i, out) in out.iter_mut().enumerate() {
+        let x = inputs.map(|input| input[i]);
+        *out = match level {
+            Level::Baseline => one(function, x),
+            // SAFETY: these levels are only chosen on processors that have the features.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 => unsafe { one_fma(function, x) },
+        };
+    }
+}
+
+// Not inlined: loops around these are never worth vectorising, and compiling them is dear.
+#[inline(never)]
+fn one<const N: usize, T, F: Elemental<N, T>>(function: &F, x: [T; N]) -> T {
+    function.exact(x)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+#[inline(never)]
+fn one_fma<const N: usize, T, F: Elemental<N, T>>(function: &F, x: [T; N]) -> T {
+    function.exact(x)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    /// The function at every level this processor has.
-    pub(crate) fn at_all_levels<const N: usize, A: Copy, R: Default + Clone, F: Map<N, A, R>>(
-        function: &F,
-        inputs: [&[A]; N],
-        n: usize,
-    ) -> Vec<Vec<R>> {
+    /// The levels this processor has.
+    fn levels() -> Vec<Level> {
         let mut levels = vec![Level::Baseline];
         #[cfg(target_arch = "x86_64")]
         levels.extend([Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= *LEVEL));
-        let run = |level| {
-            let mut out = vec![R::default(); n];
-            map_at(level, function, inputs, &mut out);
-            out
-        };
-        levels.into_iter().map(run).collect()
+        levels
+    }
+
+    /// Checks that a function has the same bits at every level, whatever stands beside an element.
+    pub(crate) fn check_levels<const N: usize, T>(
+        name: &str,
+        function: &impl Elemental<N, T>,
+        inputs: [&[T]; N],
+    ) where
+        T: Copy + Default + pullback_ir::maths::Float + PartialEq,
+    {
+        let n = inputs[0].len();
+        let expected: Vec<T> = (0..n).map(|i| function.exact(inputs.map(|input| input[i]))).collect();
+        for level in levels() {
+            for len in [0, 1, FEW - 1, FEW, TILE - 1, TILE, TILE + 1, n] {
+                let mut out = vec![T::default(); len];
+                elemental_at(level, function, inputs.map(|input| &input[..len]), &mut out);
+                for i in 0..len {
+                    let (found, expected) = (out[i], expected[i]);
+                    #[allow(clippy::eq_op)] // Only NaN differs from itself.
+                    let both_nan = found != found && expected != expected;
+                    let same = both_nan || found.to_bits64() == expected.to_bits64();
+                    let at = inputs.map(|input| input[i].to_bits64());
+                    assert!(same, "{name} of bits {at:x?} at {level:?}");
+                }
+            }
+        }
     }
 
     struct Halved;
@@ -253,26 +374,29 @@ pub(crate) mod tests {
         x / 2.0 + 1000.0
     }
 
-    impl Map<1, f32, f32> for Halved {
-        const PICOSECONDS: u64 = 1_000_000;
-        #[inline(always)]
-        fn call(&self, l: &mut Machine, [x]: [f32; 1]) -> f32 {
-            let rare = x > 100.0;
-            let half = Lanes::<f32>::mul(l, x, 0.5);
-            Lanes::<f32>::slow(l, rare, half, x, SLOW)
+    fn halved<L: Lanes<f32>>(l: &mut L, x: L::V) -> L::V {
+        let (limit, factor) = (l.float(100.0), l.float(0.5));
+        let rare = l.lt(limit, x);
+        let half = l.mul(x, factor);
+        l.slow(rare, half, x, SLOW)
+    }
+
+    impl Elemental<1, f32> for Halved {
+        fn exact(&self, [x]: [f32; 1]) -> f32 {
+            halved(&mut Plain, x)
+        }
+        fn fast(&self, machine: &mut Machine, [x]: [f32; 1]) -> f32 {
+            halved(machine, x)
         }
     }
 
     #[test]
     fn slow_paths_are_taken_where_due_and_only_there() {
-        for n in [0, 1, 15, 127, 128, 129, 1000] {
-            let x: Vec<f32> = (0..n).map(|i| if i % 300 == 299 { 200.0 } else { i as f32 % 90.0 }).collect();
-            let expected: Vec<f32> =
-                x.iter().map(|&x| if x > 100.0 { slow_half(x) } else { x / 2.0 }).collect();
-            for found in at_all_levels(&Halved, [&x], n) {
-                assert_eq!(found, expected);
-            }
-        }
+        let x: Vec<f32> = (0..1000).map(|i| if i % 300 == 299 { 200.0 } else { i as f32 % 90.0 }).collect();
+        check_levels("halved", &Halved, [&x]);
+        let mut out = vec![0.0; x.len()];
+        elemental(&Halved, [&x], &mut out);
+        assert_eq!((out[298], out[299]), (x[298] / 2.0, 1100.0));
     }
 
     #[test]
@@ -280,7 +404,7 @@ pub(crate) mod tests {
         threads::set_threads(2);
         let x: Vec<f32> = (0..5 * CHUNK + 7).map(|i| i as f32 % 90.0).collect();
         let mut out = vec![0.0; x.len()];
-        map(&Halved, [&x], &mut out);
+        elemental(&Halved, [&x], &mut out);
         assert!(x.iter().zip(&out).all(|(x, y)| x / 2.0 == *y));
     }
 }

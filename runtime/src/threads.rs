@@ -63,35 +63,45 @@ pub fn set_threads(count: usize) {
 /// worth it. `nanoseconds` estimates the whole work on one thread. A panic of `f` reaches the caller.
 pub fn for_chunks(n: usize, chunk: usize, nanoseconds: u64, f: impl Fn(Range<usize>) + Sync) {
     let chunk = chunk.max(1);
-    let range = |i: usize| i * chunk..((i + 1) * chunk).min(n);
-    let chunks = n.div_ceil(chunk);
-    match parallel(chunks, nanoseconds) {
-        Some(pool) => pool.install(|| (0..chunks).into_par_iter().for_each(|i| f(range(i)))),
-        None => (0..chunks).for_each(|i| f(range(i))),
-    }
+    for_each(n.div_ceil(chunk), nanoseconds, &|i| f(i * chunk..((i + 1) * chunk).min(n)));
 }
 
-/// Calls `f` on pieces of `chunk` elements of `items`, each with the position of its first element. Otherwise as [`for_chunks`].
+/// Calls `f` on pieces of `chunk` elements of `items`, each with the position of its first element. Otherwise as
+/// [`for_chunks`].
 pub fn for_chunks_mut<T: Send>(
     items: &mut [T],
     chunk: usize,
     nanoseconds: u64,
     f: impl Fn(usize, &mut [T]) + Sync,
 ) {
-    let chunk = chunk.max(1);
-    match parallel(items.len().div_ceil(chunk), nanoseconds) {
-        Some(pool) => pool.install(|| {
-            items.par_chunks_mut(chunk).enumerate().for_each(|(i, piece)| f(i * chunk, piece));
-        }),
-        None => items.chunks_mut(chunk).enumerate().for_each(|(i, piece)| f(i * chunk, piece)),
+    let start = Start(items.as_mut_ptr());
+    for_chunks(items.len(), chunk, nanoseconds, |range| {
+        // SAFETY: the ranges lie inside of `items`, which is borrowed until all calls have returned, and are disjoint.
+        let piece = unsafe { std::slice::from_raw_parts_mut(start.get().add(range.start), range.len()) };
+        f(range.start, piece);
+    });
+}
+
+/// The start of a slice whose disjoint pieces go to several threads.
+struct Start<T>(*mut T);
+
+// SAFETY: pieces are disjoint, and T may be sent.
+unsafe impl<T: Send> Sync for Start<T> {}
+
+impl<T> Start<T> {
+    /// A method, so that closures capture the whole wrapper.
+    fn get(&self) -> *mut T {
+        self.0
     }
 }
 
-fn parallel(chunks: usize, nanoseconds: u64) -> Option<Arc<ThreadPool>> {
-    if chunks < 2 || nanoseconds < INLINE_NANOSECONDS {
-        return None;
+/// Calls `f` on each number below `n`. Not generic: rayon's part is large and would be compiled for every caller.
+fn for_each(n: usize, nanoseconds: u64, f: &(dyn Fn(usize) + Sync)) {
+    let pool = if n < 2 || nanoseconds < INLINE_NANOSECONDS { None } else { workers().pool };
+    match pool {
+        Some(pool) => pool.install(|| (0..n).into_par_iter().for_each(f)),
+        None => (0..n).for_each(f),
     }
-    workers().pool
 }
 
 #[cfg(test)]

@@ -48,7 +48,6 @@ struct Levels<T> {
 
 impl<T: Copy> Levels<T> {
     /// The next block. Each trailing one of the count is a complete pair to join.
-    #[inline(always)]
     fn push(&mut self, mut value: T, combine: impl Fn(T, T) -> T) {
         for _ in 0..self.blocks.trailing_ones() {
             if let Some(left) = self.stack.pop() {
@@ -60,7 +59,6 @@ impl<T: Copy> Levels<T> {
     }
 
     /// What all blocks give, if there were any. Starts over.
-    #[inline(always)]
     fn finish(&mut self, combine: impl Fn(T, T) -> T) -> Option<T> {
         self.blocks = 0;
         let mut value = self.stack.pop()?;
@@ -92,12 +90,11 @@ impl<T: Copy + Default> Reduction<T> {
 
     /// Reduces `n` elements; `None` if `n` is 0. `fill` gets the number of the first element wanted and where to
     /// put the elements; it is called in order.
-    #[inline(always)]
     pub fn run(
         &mut self,
         n: usize,
         combine: impl Fn(T, T) -> T + Copy,
-        mut fill: impl FnMut(usize, &mut [T]),
+        fill: &mut dyn FnMut(usize, &mut [T]),
     ) -> Option<T> {
         if self.block.len() < n.min(BLOCK) {
             self.block.resize(n.min(BLOCK), T::default());
@@ -116,7 +113,6 @@ impl<T: Copy + Default> Reduction<T> {
 }
 
 /// Reduces contiguous elements. Long ones use several threads.
-#[inline(always)]
 pub fn contiguous<T: Copy + Send + Sync>(
     elements: &[T],
     identity: T,
@@ -135,6 +131,43 @@ pub fn contiguous<T: Copy + Send + Sync>(
     let mut levels = Levels { stack: Vec::new(), blocks: 0 };
     results.into_iter().for_each(|value| levels.push(value, combine));
     levels.finish(combine).unwrap_or(identity)
+}
+
+/// Columns that [`columns`] reduces side by side.
+pub const COLUMNS: usize = 16;
+
+type Columns<T> = [T; COLUMNS];
+
+/// Reduces [`COLUMNS`] neighbouring columns of `n` elements each; the elements at number `i` start at `row(i)`. Each
+/// column is reduced in the order of [`contiguous`]. `None` if `n` is 0.
+pub fn columns<T: Copy>(
+    elements: &[T],
+    n: usize,
+    row: &dyn Fn(usize) -> usize,
+    combine: impl Fn(T, T) -> T + Copy,
+) -> Option<Columns<T>> {
+    let all = |a: Columns<T>, b: Columns<T>| std::array::from_fn(|c| combine(a[c], b[c]));
+    let mut levels = Levels { stack: Vec::new(), blocks: 0 };
+    for first in (0..n).step_by(BLOCK) {
+        let len = BLOCK.min(n - first);
+        let mut lanes: [Option<Columns<T>>; LANES] = [None; LANES];
+        for i in 0..len {
+            let start = row(first + i);
+            let Some(next) = elements[start..].first_chunk::<COLUMNS>() else { return None };
+            let lane = &mut lanes[i % LANES];
+            *lane = Some(lane.map_or(*next, |lane| all(lane, *next)));
+        }
+        for half in [8, 4, 2, 1] {
+            let (left, right) = lanes.split_at_mut(half);
+            for (left, right) in left.iter_mut().zip(right) {
+                *left = left.zip(*right).map(|(left, right)| all(left, right)).or(*left);
+            }
+        }
+        if let Some(value) = lanes[0] {
+            levels.push(value, all);
+        }
+    }
+    levels.finish(all)
 }
 
 #[cfg(test)]
@@ -180,7 +213,7 @@ mod tests {
         elements: &[T],
         combine: impl Fn(T, T) -> T + Copy,
     ) -> Option<T> {
-        reduction.run(elements.len(), combine, |first, block| {
+        reduction.run(elements.len(), combine, &mut |first, block| {
             block.copy_from_slice(&elements[first..first + block.len()]);
         })
     }
@@ -224,6 +257,21 @@ mod tests {
             assert_eq!(contiguous(&elements, 0, f), expected, "{n}");
             assert_eq!(filled(&mut Reduction::new(), &elements, f), Some(expected), "{n}");
         }
+    }
+
+    #[test]
+    fn columns_keep_the_order_of_each() {
+        for n in LENGTHS {
+            let width = COLUMNS + 3;
+            let elements = random(n * width);
+            let found = columns(&elements, n, &|i| i * width + 2, |a, b| a + b).unwrap();
+            for c in 0..COLUMNS {
+                let column: Vec<f32> = (0..n).map(|i| elements[i * width + 2 + c]).collect();
+                let expected = contiguous(&column, 0.0, |a, b| a + b);
+                assert_eq!(found[c].to_bits(), expected.to_bits(), "{n}");
+            }
+        }
+        assert_eq!(columns::<f32>(&[], 0, &|i| i, |a, b| a + b), None);
     }
 
     #[test]

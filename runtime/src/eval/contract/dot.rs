@@ -127,7 +127,7 @@ impl Contraction {
                 let (row, column) = ((first + i) / n, (first + i) % n);
                 let a = &a[(a_batch[row / m] + a_free[row % m]).min(a.len())..];
                 let b = &b[(b_batch[row / m] + b_free[column]).min(b.len())..];
-                let total = reduction.run(k, sum, |start, block| {
+                let total = reduction.run(k, sum, &mut |start, block| {
                     let range = start..start + block.len();
                     if rows {
                         let terms = a[range.clone()].iter().zip(&b[range]);

@@ -2,7 +2,7 @@
 
 use super::{by_kind, by_row};
 use crate::array::{ArrayError, Element};
-use crate::lanes::{Machine, Map, map};
+use crate::lanes::{Elemental, Machine, Simple, elemental, simple};
 use crate::view::{View, ViewMut};
 use pullback_ir::maths::{Elementary, Int, IntLanes, Lanes, Plain};
 use pullback_ir::ops::elementwise::binary::Binary;
@@ -14,30 +14,43 @@ trait Row: Sync {
 /// A row on floats.
 struct Float<F>(F);
 
-impl<T, F: Row> Map<2, T, T> for Float<F>
+impl<T, F: Row> Elemental<2, T> for Float<F>
 where
     T: Elementary,
+    Plain: Lanes<T, V = T>,
     Machine: Lanes<T, V = T>,
 {
-    const PICOSECONDS: u64 =
-        if matches!(F::ROW, Binary::Pow | Binary::Atan2 | Binary::Rem) { 2000 } else { 400 };
     #[inline(always)]
-    fn call(&self, machine: &mut Machine, [x, y]: [T; 2]) -> T {
+    fn exact(&self, [x, y]: [T; 2]) -> T {
+        F::ROW.float::<T, Plain>(&mut Plain, x, y)
+    }
+    #[inline(always)]
+    fn fast(&self, machine: &mut Machine, [x, y]: [T; 2]) -> T {
         F::ROW.float::<T, Machine>(machine, x, y)
+    }
+}
+
+impl<T, F: Row> Simple<2, T, T> for Float<F>
+where
+    T: Elementary,
+    Plain: Lanes<T, V = T>,
+{
+    #[inline(always)]
+    fn call(&self, [x, y]: [T; 2]) -> T {
+        F::ROW.float::<T, Plain>(&mut Plain, x, y)
     }
 }
 
 /// A row on integers.
 struct Integer<F>(F);
 
-impl<T, F: Row> Map<2, T, T> for Integer<F>
+impl<T, F: Row> Simple<2, T, T> for Integer<F>
 where
     T: Int,
     Plain: IntLanes<T, V = T>,
 {
-    const PICOSECONDS: u64 = if matches!(F::ROW, Binary::Div | Binary::Rem) { 2000 } else { 400 };
     #[inline(always)]
-    fn call(&self, _: &mut Machine, [x, y]: [T; 2]) -> T {
+    fn call(&self, [x, y]: [T; 2]) -> T {
         F::ROW.int::<T, Plain>(&mut Plain, x, y)
     }
 }
@@ -60,12 +73,17 @@ fn floats<T: Element + Elementary>(
     out: &mut ViewMut<'_>,
 ) -> Result<(), ArrayError>
 where
+    Plain: Lanes<T, V = T>,
     Machine: Lanes<T, V = T>,
 {
     let (x, y, out) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?, out.as_mut_slice::<T>()?);
-    by_row! { op, Binary: [
-        Add Sub Mul Div Rem Pow Max Min Atan2 And Or Xor Shl ShrLogical ShrArithmetic
-    ], F => map(&Float(F), [x, y], out) }
+    by_row! { op, Binary: [Rem Pow Atan2], F => elemental(&Float(F), [x, y], out),
+        [Add Sub Mul Div Max Min And Or Xor Shl ShrLogical ShrArithmetic] =>
+        by_row! { op, Binary: [Add Sub Mul Div Max Min], F => simple(&Float(F), [x, y], out),
+            // The type rule refuses these on floats, or they have been dealt with.
+            [Rem Pow Atan2 And Or Xor Shl ShrLogical ShrArithmetic] => out.copy_from_slice(x)
+        }
+    }
     Ok(())
 }
 
@@ -78,9 +96,11 @@ where
     Plain: IntLanes<T, V = T>,
 {
     let (x, y, out) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?, out.as_mut_slice::<T>()?);
-    by_row! { op, Binary: [
-        Add Sub Mul Div Rem Pow Max Min Atan2 And Or Xor Shl ShrLogical ShrArithmetic
-    ], F => map(&Integer(F), [x, y], out) }
+    by_row! { op, Binary: [Add Sub Mul Div Rem Max Min And Or Xor Shl ShrLogical ShrArithmetic],
+        F => simple(&Integer(F), [x, y], out),
+        // The type rule refuses these on integers.
+        [Pow Atan2] => out.copy_from_slice(x)
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use super::{by_kind, by_row};
 use crate::array::{ArrayError, Element};
-use crate::lanes::{Machine, Map, map};
+use crate::lanes::{Simple, simple};
 use crate::view::{View, ViewMut};
 use pullback_ir::maths::{Float, Int, IntLanes, Lanes, Plain};
 use pullback_ir::ops::elementwise::compare::Compare;
@@ -13,28 +13,26 @@ trait Row: Sync {
 
 struct Floats<F>(F);
 
-impl<T, F: Row> Map<2, T, bool> for Floats<F>
+impl<T, F: Row> Simple<2, T, bool> for Floats<F>
 where
     T: Float,
-    Machine: Lanes<T, V = T, M = bool>,
+    Plain: Lanes<T, V = T, M = bool>,
 {
-    const PICOSECONDS: u64 = 300;
     #[inline(always)]
-    fn call(&self, machine: &mut Machine, [x, y]: [T; 2]) -> bool {
-        F::ROW.float::<T, Machine>(machine, x, y)
+    fn call(&self, [x, y]: [T; 2]) -> bool {
+        F::ROW.float::<T, Plain>(&mut Plain, x, y)
     }
 }
 
 struct Integers<F>(F);
 
-impl<T, F: Row> Map<2, T, bool> for Integers<F>
+impl<T, F: Row> Simple<2, T, bool> for Integers<F>
 where
     T: Int,
     Plain: IntLanes<T, V = T, M = bool>,
 {
-    const PICOSECONDS: u64 = 300;
     #[inline(always)]
-    fn call(&self, _: &mut Machine, [x, y]: [T; 2]) -> bool {
+    fn call(&self, [x, y]: [T; 2]) -> bool {
         F::ROW.int::<T, Plain>(&mut Plain, x, y)
     }
 }
@@ -48,11 +46,11 @@ pub(in crate::eval) fn evaluate(
     by_kind! { inputs[0].dtype(),
         float T => {
             let (x, y) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
-            by_row! { op, Compare: [Eq Ne Lt Le Gt Ge], F => map(&Floats(F), [x, y], out) }
+            by_row! { op, Compare: [Eq Ne Lt Le Gt Ge], F => simple(&Floats(F), [x, y], out), [] => () }
         },
         int T => {
             let (x, y) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
-            by_row! { op, Compare: [Eq Ne Lt Le Gt Ge], F => map(&Integers(F), [x, y], out) }
+            by_row! { op, Compare: [Eq Ne Lt Le Gt Ge], F => simple(&Integers(F), [x, y], out), [] => () }
         },
         bool => {
             let (x, y) = (inputs[0].as_slice::<bool>()?, inputs[1].as_slice::<bool>()?);

@@ -2,7 +2,7 @@
 
 use super::by_kind;
 use crate::array::{ArrayError, Element};
-use crate::lanes::{Machine, Map, map};
+use crate::lanes::{Simple, simple};
 use crate::view::{View, ViewMut};
 use pullback_ir::maths::{Float, Int, IntLanes, Lanes, Plain};
 use pullback_ir::ops::elementwise::integer_pow::IntegerPow;
@@ -33,26 +33,24 @@ impl<const EXPONENT: i32> Exponent for Fixed<EXPONENT> {
 
 struct Floats<E>(E);
 
-impl<T: Float, E: Exponent> Map<1, T, T> for Floats<E>
+impl<T: Float, E: Exponent> Simple<1, T, T> for Floats<E>
 where
-    Machine: Lanes<T, V = T>,
+    Plain: Lanes<T, V = T>,
 {
-    const PICOSECONDS: u64 = 800;
     #[inline(always)]
-    fn call(&self, machine: &mut Machine, [x]: [T; 1]) -> T {
-        self.0.pow().float::<T, Machine>(machine, x)
+    fn call(&self, [x]: [T; 1]) -> T {
+        self.0.pow().float::<T, Plain>(&mut Plain, x)
     }
 }
 
 struct Integers<E>(E);
 
-impl<T: Int, E: Exponent> Map<1, T, T> for Integers<E>
+impl<T: Int, E: Exponent> Simple<1, T, T> for Integers<E>
 where
     Plain: IntLanes<T, V = T>,
 {
-    const PICOSECONDS: u64 = 800;
     #[inline(always)]
-    fn call(&self, _: &mut Machine, [x]: [T; 1]) -> T {
+    fn call(&self, [x]: [T; 1]) -> T {
         self.0.pow().int::<T, Plain>(&mut Plain, x)
     }
 }
@@ -65,7 +63,7 @@ pub(in crate::eval) fn evaluate(
     by_kind! { x.dtype(),
         float T => floats::<T>(op, x, out),
         int T => {
-            map(&Integers(General(op)), [x.as_slice::<T>()?], out.as_mut_slice::<T>()?);
+            simple(&Integers(General(op)), [x.as_slice::<T>()?], out.as_mut_slice::<T>()?);
             Ok(())
         },
         // The type rule refuses bool, which would be its own power.
@@ -78,14 +76,14 @@ pub(in crate::eval) fn evaluate(
 
 fn floats<T: Element + Float>(op: IntegerPow, x: &View<'_>, out: &mut ViewMut<'_>) -> Result<(), ArrayError>
 where
-    Machine: Lanes<T, V = T>,
+    Plain: Lanes<T, V = T>,
 {
     let (x, out) = (x.as_slice::<T>()?, out.as_mut_slice::<T>()?);
     match op.exponent {
-        -1 => map(&Floats(Fixed::<-1>), [x], out),
-        2 => map(&Floats(Fixed::<2>), [x], out),
-        3 => map(&Floats(Fixed::<3>), [x], out),
-        _ => map(&Floats(General(op)), [x], out),
+        -1 => simple(&Floats(Fixed::<-1>), [x], out),
+        2 => simple(&Floats(Fixed::<2>), [x], out),
+        3 => simple(&Floats(Fixed::<3>), [x], out),
+        _ => simple(&Floats(General(op)), [x], out),
     }
     Ok(())
 }

@@ -43,10 +43,10 @@ macro_rules! by_kind {
 }
 pub(in crate::eval) use by_kind;
 
-/// Runs an expression once per row of a table of functions, with `$F` a type whose `ROW` is the row, so that the
-/// loop is compiled for that row alone.
+/// Runs an expression once for each of some rows of a table of functions, with `$F` a type whose `ROW` is the row,
+/// so that the loop is compiled for that row alone; another one for the other rows.
 macro_rules! by_row {
-    ($op:expr, $Rows:ident: [$($row:ident)*], $F:ident => $body:expr) => {
+    ($op:expr, $Rows:ident: [$($row:ident)*], $F:ident => $body:expr, [$($other:ident)*] => $rest:expr) => {
         match $op {
             $($Rows::$row => {
                 struct $F;
@@ -55,6 +55,7 @@ macro_rules! by_row {
                 }
                 $body
             })*
+            $($Rows::$other => $rest,)*
         }
     };
 }

@@ -3,16 +3,13 @@
 use crate::array::{ArrayError, Element};
 use crate::eval::elementwise::by_kind;
 use crate::eval::offsets::Strided;
-use crate::kernels::reduce::{Reduction, contiguous};
+use crate::kernels::reduce::{COLUMNS, Reduction, columns, contiguous};
 use crate::threads;
 use crate::view::{View, ViewMut};
 use pullback_ir::literal::Scalar;
 use pullback_ir::maths::{IntLanes, Lanes, Plain};
 use pullback_ir::ops::reduce::reduce::{Reduce, Reducer};
 use pullback_ir::{Dims, Shape};
-
-/// Columns reduced side by side where the reduced dimension is not the innermost.
-const COLUMNS: usize = 16;
 
 pub(in crate::eval) fn evaluate(op: &Reduce, x: &View<'_>, out: &mut ViewMut<'_>) -> Result<(), ArrayError> {
     let boxes = Boxes::new(x.shape(), &op.dims);
@@ -111,31 +108,17 @@ impl Boxes {
         reduction: &mut Reduction<T>,
     ) -> T {
         let n = self.reduced.len();
-        match self.reduced.single_stride() {
-            Some(1) => contiguous(&x[start..start + n], nothing, combine),
-            Some(stride) => {
-                let at = |i: usize| x[start + i * stride as usize];
-                reduction
-                    .run(n, combine, |first, block| {
-                        block.iter_mut().enumerate().for_each(|(i, slot)| *slot = at(first + i));
-                    })
-                    .unwrap_or(nothing)
-            }
-            None => {
-                let mut offsets = self.reduced.offsets();
-                reduction
-                    .run(n, combine, |_, block| {
-                        block
-                            .iter_mut()
-                            .zip(&mut offsets)
-                            .for_each(|(slot, offset)| *slot = x[start + offset]);
-                    })
-                    .unwrap_or(nothing)
-            }
+        if self.reduced.single_stride() == Some(1) {
+            return contiguous(&x[start.min(x.len())..][..n], nothing, combine);
         }
+        let mut offsets = self.reduced.offsets();
+        let mut fill = |_: usize, block: &mut [T]| {
+            block.iter_mut().zip(&mut offsets).for_each(|(slot, offset)| *slot = x[start + offset]);
+        };
+        reduction.run(n, combine, &mut fill).unwrap_or(nothing)
     }
 
-    /// Reduces neighbouring columns, several at a time: the same order for each of them.
+    /// Reduces neighbouring columns, several at a time where there are enough.
     fn columns<T: Element>(
         &self,
         x: &[T],
@@ -144,28 +127,16 @@ impl Boxes {
         nothing: T,
         combine: impl Fn(T, T) -> T + Copy + Sync,
     ) {
-        let n = self.reduced.len();
-        let mut wide = Reduction::<[T; COLUMNS]>::new();
+        let offsets: Vec<usize> = self.reduced.offsets().collect();
         let (groups, rest) = out.as_chunks_mut::<COLUMNS>();
         let done = groups.len() * COLUMNS;
         for (group, starts) in groups.iter_mut().zip(starts.chunks(COLUMNS)) {
-            let start = starts[0];
-            let mut offsets = self.reduced.offsets();
-            let all = |a: [T; COLUMNS], b: [T; COLUMNS]| {
-                let mut result = a;
-                result.iter_mut().zip(b).for_each(|(a, b)| *a = combine(*a, b));
-                result
-            };
-            let result = wide.run(n, all, |_, block| {
-                for (slot, offset) in block.iter_mut().zip(&mut offsets) {
-                    slot.copy_from_slice(&x[start + offset..start + offset + COLUMNS]);
-                }
-            });
-            *group = result.unwrap_or([nothing; COLUMNS]);
+            let row = |i: usize| starts[0] + offsets[i];
+            *group = columns(x, offsets.len(), &row, combine).unwrap_or([nothing; COLUMNS]);
         }
-        let mut narrow = Reduction::new();
+        let mut reduction = Reduction::new();
         for (out, &start) in rest.iter_mut().zip(&starts[done..]) {
-            *out = self.single(x, start, nothing, combine, &mut narrow);
+            *out = self.single(x, start, nothing, combine, &mut reduction);
         }
     }
 }
