@@ -3,7 +3,7 @@
 
 use crate::error::{Problem, TypeError};
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{Op, Types};
 use crate::program::{Def, FxHasher, Node, OpId, Program, Value, ValueData, Values, check_same_types};
 use crate::shape::TensorType;
 use indexmap::IndexMap;
@@ -137,7 +137,7 @@ impl Builder {
         TypeError { op: op.name().to_string(), operands, problem: Box::new(problem), loc: self.loc }
     }
 
-    fn infer(&self, op: &Op, operands: &[Value]) -> Result<SmallVec<[TensorType; 2]>, TypeError> {
+    fn infer(&self, op: &Op, operands: &[Value]) -> Result<Types, TypeError> {
         if let Some(i) = operands.iter().position(|&v| !self.program.contains(v)) {
             let text = format!("operand {i} is not a value of this program; pass it in as a parameter");
             return Err(self.error(op, operands, Problem::Constraint(text)));
@@ -163,6 +163,12 @@ impl Builder {
         }
     }
 
+    /// Appends an op even if there is an equal one, so that a text is read as it stands.
+    pub(crate) fn emit_unshared(&mut self, op: Op, operands: &[Value]) -> Result<Values, TypeError> {
+        let types = self.infer(&op, operands)?;
+        Ok(self.push(op, operands, types))
+    }
+
     fn append(&mut self, op: Op, operands: &[Value]) -> Result<Values, TypeError> {
         let types = self.infer(&op, operands)?;
         let key = op.is_shareable().then(|| {
@@ -177,6 +183,14 @@ impl Builder {
         {
             return Ok(node.results.clone());
         }
+        let results = self.push(op, operands, types);
+        if let (Some(key), Some(&id)) = (key, self.program.order.last()) {
+            self.known.insert(key, id);
+        }
+        Ok(results)
+    }
+
+    fn push(&mut self, op: Op, operands: &[Value], types: Types) -> Values {
         let Program { values, nodes, order, .. } = &mut self.program;
         let id = nodes.insert(Node {
             op,
@@ -191,10 +205,7 @@ impl Builder {
             .collect();
         nodes[id].results = results.clone();
         order.push(id);
-        if let Some(key) = key {
-            self.known.insert(key, id);
-        }
-        Ok(results)
+        results
     }
 
     /// Copies the ops of `callee` in, with `args` for its parameters, and returns its outputs. Ops keep their own

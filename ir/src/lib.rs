@@ -17,6 +17,8 @@ pub mod recipe;
 pub mod rules;
 pub mod sample;
 pub mod shape;
+pub mod text;
+pub mod verify;
 
 pub use builder::{Builder, Emission, Hook, Stage};
 pub use dtype::DType;
@@ -27,3 +29,5 @@ pub use ops::{Op, Primitive};
 pub use program::{Def, Node, OpId, Program, Value};
 pub use rules::{Arg, Linearizer};
 pub use shape::{Dims, Shape, TensorType};
+pub use text::ParseError;
+pub use verify::VerifyError;

@@ -28,12 +28,11 @@ impl Shape {
         self.0.len()
     }
 
-    /// Number of elements, or `None` when it does not fit (see [`MAX_ELEMENTS`]).
+    /// Number of elements, or `None` when it does not fit (see [`MAX_ELEMENTS`]). An extent of 0 does not excuse the
+    /// others, whose product strides are made of.
     pub fn checked_len(&self) -> Option<usize> {
-        if self.0.contains(&0) {
-            return Some(0);
-        }
-        self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).filter(|&n| n <= MAX_ELEMENTS)
+        let product = self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)));
+        product.filter(|&n| n <= MAX_ELEMENTS).map(|_| self.elements())
     }
 
     /// Number of elements. Types are checked against [`MAX_ELEMENTS`] when they are made, so the product fits.
