@@ -3,11 +3,26 @@
 //! ```
 //! use pullback::prelude::*;
 //!
-//! let x = Tensor::from([1.0, 2.0, 3.0]);
-//! let y = (&x * 2.0 + 1.0).sum();
-//! assert_eq!(y.item::<f64>()?, 15.0);
-//! # Ok::<(), pullback::Error>(())
+//! #[derive(Tree)]
+//! struct Line { slope: Tensor, offset: Tensor }
+//!
+//! fn loss(line: &Line, x: &Tensor, y: &Tensor) -> Tensor {
+//!     (&line.slope * x + &line.offset - y).square().mean()
+//! }
+//!
+//! let line = Line { slope: Tensor::from(2.0), offset: Tensor::from(0.0) };
+//! let (x, y) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 5.0]));
+//! let step = jit(value_and_grad(loss)); // differentiates the first argument
+//! let (value, gradient) = step.call((&line, &x, &y))?;
+//! assert_eq!(value.item::<f64>()?, 1.0);
+//! assert_eq!(gradient.slope.item::<f64>()?, -3.0);
+//! assert_eq!(gradient.offset.item::<f64>()?, -2.0);
+//! # Ok::<(), Error>(())
 //! ```
+//!
+//! Functions are ordinary Rust functions on [`Tensor`]. Transforms ([`grad`], [`value_and_grad`], [`jvp`], [`vjp`],
+//! [`linearize`], [`jit`]) take functions and nest in any order; arguments and results are [trees](tree::Tree) of
+//! tensors. Errors stay in the tensors they befall and come out where a value leaves: see [`Tensor`].
 #![forbid(unsafe_code)]
 
 pub use pullback_trace::*;
@@ -22,5 +37,6 @@ pub use pullback_runtime::Array;
 
 /// What a program that uses pullback needs nearly always.
 pub mod prelude {
-    pub use crate::{DType, Error, Tensor, concat, einsum, stack, where_};
+    pub use crate::{DType, Error, Tensor, Tree, concat, einsum, stack, where_};
+    pub use crate::{grad, jit, jvp, linearize, value_and_grad, vjp};
 }

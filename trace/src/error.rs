@@ -1,6 +1,7 @@
 //! Everything that can go wrong for a user, in one type. Each text says what was wrong, with which types, where, and
 //! what to do about it.
 
+use pullback_autodiff::AdError;
 use pullback_ir::{DType, Loc, Problem, TensorType, TypeError};
 use pullback_runtime::{ArrayError, RuntimeError};
 use std::sync::Arc;
@@ -18,6 +19,9 @@ pub enum Error {
     /// A tensor was made from, or read as, something that does not fit.
     #[error(transparent)]
     Array(#[from] ArrayError),
+    /// A derivative could not be made.
+    #[error(transparent)]
+    Autodiff(#[from] AdError),
     /// A number was asked of a tensor that has none yet.
     #[error(
         "ValueUnknownWhileTracing: the value of {ty} made at {made} is asked for at {asked}, but {transform} (at \

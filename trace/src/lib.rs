@@ -6,14 +6,21 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+pub mod custom;
 mod error;
 mod execute;
 mod ops;
 mod tensor;
 mod trace;
+pub mod transform;
+pub mod tree;
 
 pub use error::Error;
 pub use ops::axes::{Axes, Extents, Index};
 pub use ops::number::{Number, Numeric, Operand};
 pub use ops::{IndexMode, Slices, Span, concat, einsum, stack, where_};
+/// Makes a type a tree: see [`tree::Tree`].
+pub use pullback_derive::Tree;
 pub use tensor::Tensor;
+pub use transform::{grad, jit, jvp, linearize, value_and_grad, vjp};
+pub use tree::Tree;

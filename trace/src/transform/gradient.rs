@@ -1,0 +1,110 @@
+//! Gradients of functions with one float scalar as output.
+
+use crate::apply::apply_program;
+use crate::custom::autodiff;
+use crate::error::Error;
+use crate::tensor::Tensor;
+use crate::transform::arguments::differentiated;
+use crate::transform::record::{Recording, record};
+use crate::transform::{Arg, Args, First, Function, Select, callable};
+use pullback_autodiff::Hooks;
+use pullback_ir::Loc;
+
+/// The gradient of a function: see [`grad`].
+#[derive(Clone)]
+pub struct Grad<F, S = First> {
+    function: F,
+    select: S,
+    hooks: Hooks,
+    at: Loc,
+}
+
+/// The value of a function and its gradient: see [`value_and_grad`].
+#[derive(Clone)]
+pub struct ValueAndGrad<F, S = First> {
+    function: F,
+    select: S,
+    hooks: Hooks,
+    at: Loc,
+}
+
+/// The gradient of a function whose output is one float scalar, with respect to its first argument or those
+/// selected. It has the structure, shapes and dtypes of that argument.
+#[track_caller]
+pub fn grad<F>(function: F) -> Grad<F> {
+    Grad { function, select: First, hooks: Hooks::default(), at: Loc::caller() }
+}
+
+/// The output of a function and its gradient, from one evaluation: see [`grad`].
+#[track_caller]
+pub fn value_and_grad<F>(function: F) -> ValueAndGrad<F> {
+    ValueAndGrad { function, select: First, hooks: Hooks::default(), at: Loc::caller() }
+}
+
+macro_rules! selection {
+    ($name:ident) => {
+        impl<F, S> $name<F, S> {
+            /// With respect to argument `N`, counted from 0.
+            pub fn argnum<const N: usize>(self) -> $name<F, Arg<N>> {
+                self.argnums(Arg::<N>)
+            }
+
+            /// With respect to the arguments selected: `(Arg::<0>, Arg::<2>)`, or [`All`](crate::transform::All).
+            pub fn argnums<T>(self, select: T) -> $name<F, T> {
+                $name { function: self.function, select, hooks: self.hooks, at: self.at }
+            }
+
+            /// With hooks that see each op the derivative is made of.
+            pub fn hooks(self, hooks: Hooks) -> Self {
+                $name { hooks, ..self }
+            }
+        }
+        callable! { $name<F, S> }
+    };
+}
+
+selection! { Grad }
+selection! { ValueAndGrad }
+
+/// The function as a program, and the positions of the parameters to differentiate with respect to.
+fn prepare<A: Args, F: Function<A, Output = Tensor>, S: Select<A>>(
+    transform: &'static str,
+    (function, select, at): (&F, &S, Loc),
+    arguments: &A,
+) -> Result<(Recording<Tensor>, Vec<usize>), Error> {
+    let wrt = differentiated(transform, arguments, &select.numbers(arguments), at)?;
+    let recording = record(transform, at, function, arguments, true)?;
+    let found = recording.output_type();
+    if found.shape.rank() != 0 || !found.dtype.is_float() {
+        return Err(Error::GradientRequiresScalarOutput { transform, found, at });
+    }
+    Ok((recording, wrt))
+}
+
+impl<A: Args, F: Function<A, Output = Tensor>, S: Select<A>> Function<A> for Grad<F, S> {
+    type Output = S::Picked;
+
+    fn invoke(&self, arguments: &A) -> Result<S::Picked, Error> {
+        let (recording, wrt) = prepare("grad", (&self.function, &self.select, self.at), arguments)?;
+        let program = autodiff(&self.hooks).grad(&recording.program, &wrt)?;
+        let gradients = apply_program(&program, &recording.inputs(arguments), self.at)?;
+        Ok(rebuild(&self.select, arguments, gradients))
+    }
+}
+
+impl<A: Args, F: Function<A, Output = Tensor>, S: Select<A>> Function<A> for ValueAndGrad<F, S> {
+    type Output = (Tensor, S::Picked);
+
+    fn invoke(&self, arguments: &A) -> Result<(Tensor, S::Picked), Error> {
+        let (recording, wrt) = prepare("value_and_grad", (&self.function, &self.select, self.at), arguments)?;
+        let program = autodiff(&self.hooks).value_and_grad(&recording.program, &wrt)?;
+        let mut outputs = apply_program(&program, &recording.inputs(arguments), self.at)?;
+        let gradients = outputs.split_off(1);
+        Ok((outputs.remove(0), rebuild(&self.select, arguments, gradients)))
+    }
+}
+
+fn rebuild<A: Args, S: Select<A>>(select: &S, arguments: &A, gradients: Vec<Tensor>) -> S::Picked {
+    let mut gradients = gradients.into_iter();
+    select.rebuild(arguments, &mut |old| gradients.next().unwrap_or_else(|| old.clone()))
+}

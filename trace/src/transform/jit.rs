@@ -1,0 +1,232 @@
+//! Compilation: a function recorded once per signature, then run as one program.
+
+use crate::error::Error;
+use crate::execute::Executor;
+use crate::tensor::Tensor;
+use crate::transform::record::{Recording, record};
+use crate::transform::{Args, Arguments, Function};
+use crate::tree::{self, Structure, Tree};
+use indexmap::IndexMap;
+use pullback_ir::{Loc, Program, TensorType};
+use std::any::Any;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// How many signatures a handle keeps unless told otherwise.
+const CAPACITY: usize = 64;
+
+/// A compiled function: see [`jit`].
+pub struct Jit<F> {
+    function: F,
+    at: Loc,
+    cache: Mutex<Cache>,
+}
+
+/// Compiles a function for each signature it is called with: structure, dtypes and shapes of its arguments.
+///
+/// The function runs only to be recorded, once per signature, so what it does besides computing tensors happens only
+/// then, and tensors it captured are those of that time. Values are not known while it is recorded.
+#[track_caller]
+pub fn jit<F>(function: F) -> Jit<F> {
+    Jit { function, at: Loc::caller(), cache: Mutex::default() }
+}
+
+/// What distinguishes calls that need code of their own.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Signature {
+    structure: Structure,
+    types: Vec<TensorType>,
+}
+
+impl Signature {
+    fn of<A: Args>(arguments: &A) -> Result<Signature, Error> {
+        let leaves = tree::leaves(arguments);
+        let types = leaves.iter().map(|leaf| leaf.ty().cloned()).collect::<Result<_, _>>()?;
+        Ok(Signature { structure: tree::structure(arguments), types })
+    }
+
+    /// In words, what changed from another signature.
+    fn difference(&self, other: &Signature, paths: &[String]) -> String {
+        if self.structure != other.structure {
+            return format!("structure {} instead of {}", self.structure, other.structure);
+        }
+        let changed = self.types.iter().zip(&other.types).zip(paths).filter(|((new, old), _)| new != old);
+        let texts: Vec<String> = changed
+            .map(|((new, old), path)| format!("argument {} is {new} instead of {old}", &path[1..]))
+            .collect();
+        texts.join(", ")
+    }
+}
+
+impl std::fmt::Display for Signature {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let types: Vec<String> = self.types.iter().map(|ty| ty.to_string()).collect();
+        write!(formatter, "({}) in the structure {}", types.join(", "), self.structure)
+    }
+}
+
+#[derive(Default)]
+struct Cache {
+    entries: IndexMap<Signature, Arc<Entry>>,
+    stats: CacheStats,
+    why: Option<String>,
+}
+
+/// Code for one signature.
+struct Entry {
+    executor: Executor,
+    captures: Vec<Tensor>,
+    /// The output of the recording: the structure of results.
+    output: Box<dyn Any + Send + Sync>,
+}
+
+/// What a handle's cache did so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheStats {
+    /// Calls that found their code.
+    pub hits: u64,
+    /// Calls that had to record and compile.
+    pub misses: u64,
+    /// Entries given up for newer ones.
+    pub evicted: u64,
+    /// Entries held now.
+    pub entries: usize,
+}
+
+impl<F> Jit<F> {
+    /// Calls the function on a tuple of references: `call((&x, &y))`.
+    pub fn call<R: Arguments>(&self, arguments: R) -> Result<F::Output, Error>
+    where
+        F: Function<R::Owned>,
+    {
+        self.invoke(&arguments.into_owned())
+    }
+
+    /// The program for arguments of these types.
+    pub fn lower<R: Arguments>(&self, arguments: R) -> Result<Lowered<R::Owned, F::Output>, Error>
+    where
+        F: Function<R::Owned>,
+    {
+        let arguments = arguments.into_owned();
+        let signature = Signature::of(&arguments)?;
+        let recording = record("jit", self.at, &self.function, &arguments, false)?;
+        Ok(Lowered { signature, recording, arguments: PhantomData })
+    }
+
+    /// Code for arguments of these types, ahead of time and outside the cache.
+    pub fn compile<R: Arguments>(&self, arguments: R) -> Result<Compiled<R::Owned, F::Output>, Error>
+    where
+        F: Function<R::Owned>,
+    {
+        self.lower(arguments)?.compile()
+    }
+
+    /// What the cache did so far.
+    pub fn cache_stats(&self) -> CacheStats {
+        let cache = self.lock();
+        CacheStats { entries: cache.entries.len(), ..cache.stats }
+    }
+
+    /// How the last call that had to compile differed from the one compiled before; `None` if at most one was.
+    pub fn why_recompiled(&self) -> Option<String> {
+        self.lock().why.clone()
+    }
+
+    /// Nothing panics while it holds the cache.
+    fn lock(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn entry<A: Args>(&self, arguments: &A) -> Result<Arc<Entry>, Error>
+    where
+        F: Function<A>,
+    {
+        let signature = Signature::of(arguments)?;
+        {
+            let mut cache = self.lock();
+            if let Some(entry) = cache.entries.get(&signature).cloned() {
+                cache.stats.hits += 1;
+                return Ok(entry);
+            }
+        }
+        // Recorded without the lock: the function may call this very handle with other types.
+        let Recording { program, captures, output } =
+            record("jit", self.at, &self.function, arguments, false)?;
+        let executor = Executor::new(program)?;
+        let entry = Arc::new(Entry { executor, captures, output: Box::new(output) });
+        let mut cache = self.lock();
+        cache.stats.misses += 1;
+        if let Some((last, _)) = cache.entries.last() {
+            let why = signature.difference(last, &tree::paths(arguments));
+            cache.why = Some(why);
+        }
+        // A traced tensor captured now means nothing to a later call.
+        if entry.captures.iter().any(Tensor::is_traced) {
+            return Ok(entry);
+        }
+        if cache.entries.len() >= CAPACITY {
+            cache.entries.shift_remove_index(0);
+            cache.stats.evicted += 1;
+        }
+        cache.entries.insert(signature, entry.clone());
+        Ok(entry)
+    }
+}
+
+impl<A: Args, F: Function<A>> Function<A> for Jit<F> {
+    type Output = F::Output;
+
+    fn invoke(&self, arguments: &A) -> Result<F::Output, Error> {
+        let entry = self.entry(arguments)?;
+        let inputs: Vec<&Tensor> = tree::leaves(arguments).into_iter().chain(&entry.captures).collect();
+        let outputs = entry.executor.call(&inputs, self.at)?;
+        let Some(like) = entry.output.downcast_ref::<F::Output>() else {
+            return Err(Error::invalid("jit", "the function returned another type than before", self.at));
+        };
+        tree::unflatten(like, outputs)
+    }
+}
+
+/// A function recorded for arguments of some types, to look at or to compile.
+pub struct Lowered<A, O> {
+    signature: Signature,
+    recording: Recording<O>,
+    arguments: PhantomData<fn(A)>,
+}
+
+impl<A: Args, O: Tree> Lowered<A, O> {
+    /// The program: parameters are the tensors of the arguments, then captured tensors.
+    pub fn program(&self) -> &Program {
+        &self.recording.program
+    }
+
+    /// Code for it.
+    pub fn compile(self) -> Result<Compiled<A, O>, Error> {
+        let Lowered { signature, recording: Recording { program, captures, output }, arguments } = self;
+        Ok(Compiled { signature, executor: Executor::new(program)?, captures, output, arguments })
+    }
+}
+
+/// A function compiled ahead of time, for arguments of the types it was compiled with.
+pub struct Compiled<A, O> {
+    signature: Signature,
+    executor: Executor,
+    captures: Vec<Tensor>,
+    output: O,
+    arguments: PhantomData<fn(A)>,
+}
+
+impl<A: Args, O: Tree> Compiled<A, O> {
+    /// Calls it on a tuple of references to trees of the types it was compiled for.
+    #[track_caller]
+    pub fn call<R: Arguments<Owned = A>>(&self, arguments: R) -> Result<O, Error> {
+        let (arguments, at) = (arguments.into_owned(), Loc::caller());
+        let signature = Signature::of(&arguments)?;
+        if signature != self.signature {
+            let (expected, found) = (self.signature.to_string(), signature.to_string());
+            return Err(Error::SignatureDiffers { expected, found });
+        }
+        let inputs: Vec<&Tensor> = tree::leaves(&arguments).into_iter().chain(&self.captures).collect();
+        tree::unflatten(&self.output, self.executor.call(&inputs, at)?)
+    }
+}
