@@ -97,3 +97,60 @@ impl AxisMap {
         AxisMap { dim: Some(dim), scale: 1, offset: 0, dilation: 1 }
     }
 }
+
+impl ScalarOp {
+    /// Roughly how many machine instructions one evaluation takes. Decides what is cheap enough to compute twice, never
+    /// what is computed.
+    pub fn weight(self) -> u32 {
+        const FEW: u32 = 6;
+        const MANY: u32 = 40;
+        match self {
+            ScalarOp::Unary(op) => match op {
+                Unary::Neg
+                | Unary::Abs
+                | Unary::Floor
+                | Unary::Ceil
+                | Unary::Round
+                | Unary::Sqrt
+                | Unary::Not
+                | Unary::IsNan => 1,
+                Unary::Sign | Unary::Rsqrt | Unary::Popcount | Unary::IsFinite => FEW,
+                Unary::Cbrt
+                | Unary::Exp
+                | Unary::Exp2
+                | Unary::Expm1
+                | Unary::Log
+                | Unary::Log2
+                | Unary::Log1p
+                | Unary::Sin
+                | Unary::Cos
+                | Unary::Tan
+                | Unary::Asin
+                | Unary::Acos
+                | Unary::Atan
+                | Unary::Sinh
+                | Unary::Cosh
+                | Unary::Tanh
+                | Unary::Asinh
+                | Unary::Acosh
+                | Unary::Atanh
+                | Unary::Logistic
+                | Unary::Erf
+                | Unary::Erfc => MANY,
+            },
+            ScalarOp::Binary(op) => match op {
+                Binary::Add | Binary::Sub | Binary::Mul | Binary::And | Binary::Or | Binary::Xor => 1,
+                Binary::Div
+                | Binary::Max
+                | Binary::Min
+                | Binary::Shl
+                | Binary::ShrLogical
+                | Binary::ShrArithmetic => FEW,
+                Binary::Rem | Binary::Pow | Binary::Atan2 => MANY,
+            },
+            ScalarOp::Compare(_) | ScalarOp::Select | ScalarOp::Bitcast(_) => 1,
+            ScalarOp::Convert(_) | ScalarOp::ScaleBy => FEW,
+            ScalarOp::IntegerPow(exponent) => 2 * (u32::BITS - exponent.unsigned_abs().leading_zeros()),
+        }
+    }
+}

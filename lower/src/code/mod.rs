@@ -1,0 +1,127 @@
+//! From kernels to functions.
+//!
+//! Every kernel becomes a function of a table of buffer addresses and a range of units of work. A unit is what threads
+//! are handed: an index of the outer dimensions, an element of a single dimension, a block of a reduction.
+
+mod body;
+mod columns;
+mod loops;
+mod map;
+mod rows;
+
+use crate::emit::{Emitter, common_lanes};
+use crate::jit::Unit;
+use crate::kernel::{BufferId, InstKind, Kernel};
+use body::Flags;
+use cranelift_codegen::ir::{Value, types};
+use cranelift_frontend::FunctionBuilderContext;
+use indexmap::IndexMap;
+
+/// How the function of a kernel is to be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Name of the function in its unit.
+    pub function: String,
+    /// Units of work.
+    pub units: usize,
+    /// Units handed to a thread at a time.
+    pub chunk: usize,
+    /// Estimated nanoseconds of the whole on one thread.
+    pub nanoseconds: u64,
+}
+
+/// Nanoseconds of work that are handed to a thread at a time.
+const CHUNK_NANOSECONDS: u64 = 40_000;
+
+/// Uses of a large operation emitted in place in the body of a loop.
+const INLINE_IN_LOOPS: usize = 64;
+
+/// Units of a kernel, and what chunks of them must be multiples of.
+struct Units {
+    count: usize,
+    multiple: usize,
+}
+
+/// Defines the function of a kernel.
+pub fn define(unit: &mut Unit, name: String, kernel: &Kernel) -> Launch {
+    let signature = unit.signature(&[types::I64; 3], &[]);
+    let id = unit.declare(name.clone(), signature);
+    let mut function = unit.function(id);
+    let mut context = FunctionBuilderContext::new();
+    let emitter = Emitter::new(unit, &mut function, &mut context);
+    let mut code = KernelCode::new(emitter, kernel);
+    let units = code.whole();
+    code.emitter.builder.ins_return();
+    code.emitter.finish();
+    unit.define(id, function);
+    launch(name, kernel, units)
+}
+
+fn launch(function: String, kernel: &Kernel, units: Units) -> Launch {
+    let indices = (kernel.outputs() as u64).saturating_mul(kernel.length() as u64);
+    let lanes = common_lanes(kernel.body.iter().map(|inst| inst.dtype)) as u64;
+    let accesses = kernel.loads().count() as u64 + kernel.stores.len() as u64;
+    let picoseconds = kernel.weight() * 500 / lanes + accesses * 250;
+    let nanoseconds = indices.saturating_mul(picoseconds.max(1)) / 1000;
+    let share = (nanoseconds / CHUNK_NANOSECONDS).max(1) as usize;
+    let chunk = (units.count / share).max(1).next_multiple_of(units.multiple);
+    Launch { function, units: units.count, chunk, nanoseconds }
+}
+
+/// A function under construction.
+struct KernelCode<'k, 'f> {
+    emitter: Emitter<'f>,
+    kernel: &'k Kernel,
+    /// Address of each buffer.
+    pointers: IndexMap<BufferId, Value>,
+    flags: Flags,
+    /// Elements per vector, or 1.
+    lanes: usize,
+    begin: Value,
+    end: Value,
+}
+
+impl<'k, 'f> KernelCode<'k, 'f> {
+    fn new(mut emitter: Emitter<'f>, kernel: &'k Kernel) -> KernelCode<'k, 'f> {
+        let [table, begin, end] = [0, 1, 2].map(|i| emitter.parameter(i));
+        let flags = Flags::new(&mut emitter, kernel);
+        let pointers = flags.load_pointers(&mut emitter, table, kernel);
+        let lanes = match kernel.rank() {
+            0 => 1,
+            _ => common_lanes(kernel.body.iter().map(|inst| inst.dtype)),
+        };
+        if kernel.rank() > 0 {
+            emitter.set_inline_limit(INLINE_IN_LOOPS);
+        }
+        KernelCode { emitter, kernel, pointers, flags, lanes, begin, end }
+    }
+
+    fn whole(&mut self) -> Units {
+        match (self.kernel.rank(), self.kernel.reductions.is_empty()) {
+            (0, true) => {
+                self.once(&body::Point::nowhere(), 1);
+                Units { count: 1, multiple: 1 }
+            }
+            (_, true) => self.map(),
+            (_, false) if self.by_columns() => self.columns(),
+            (_, false) => self.rows(),
+        }
+    }
+
+    /// Whether reductions go through memory in steps of the last parallel dimension rather than of the last reduced one.
+    fn by_columns(&self) -> bool {
+        let parallel = self.kernel.parallel.len();
+        let Some(&extent) = self.kernel.parallel.last() else { return false };
+        if extent < self.lanes.max(4) || self.kernel.reduced.is_empty() {
+            return false;
+        }
+        let jumps = |dim: usize| self.kernel.loads().filter(|a| !matches!(a.index.strides[dim], 0 | 1)).count();
+        jumps(self.kernel.rank() - 1) > jumps(parallel - 1)
+    }
+}
+
+/// Whether a kernel contains anything that differs between lanes in more than a load from consecutive places.
+#[cfg(test)]
+fn has_guards(kernel: &Kernel) -> bool {
+    kernel.body.iter().any(|inst| matches!(&inst.kind, InstKind::Load(a) if !a.guards.is_empty()))
+}
