@@ -125,10 +125,13 @@ impl Nest {
             offset: affine.offset,
             strides: order.iter().map(|&d| affine.strides[d]).collect(),
         };
-        let pick = |reduced: bool| order.iter().filter(|&&d| loops[d] == reduced).map(|&d| self.extents[d]);
+        let pick = |reduced: bool| {
+            let dims = order.iter().filter(|&&d| loops[d] == reduced);
+            dims.map(|&d| self.extents[d]).collect::<Vec<usize>>()
+        };
         let mut kernel = Kernel {
-            parallel: pick(false).collect(),
-            reduced: pick(true).collect(),
+            parallel: pick(false),
+            reduced: pick(true),
             body: self.body.insts,
             ..Kernel::default()
         };
