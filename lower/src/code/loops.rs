@@ -106,3 +106,10 @@ impl KernelCode<'_, '_> {
         self.emitter.builder.seal_block(join);
     }
 }
+
+impl KernelCode<'_, '_> {
+    /// Runs code under a condition.
+    pub(super) fn when(&mut self, condition: Value, body: impl FnOnce(&mut Self)) {
+        self.choose(condition, body, |_| {});
+    }
+}

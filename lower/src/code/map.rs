@@ -2,7 +2,8 @@
 
 use super::body::Point;
 use super::{KernelCode, Units};
-use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value};
 
 /// Bodies of at most this weight are unrolled.
 const UNROLLED: u64 = 80;
@@ -56,9 +57,9 @@ impl KernelCode<'_, '_> {
             });
         }
         if extent % lanes != 0 {
-            let last = self.plus(end, -(lanes as i64));
-            self.steps(at, end, 1, |code, _| {
-                // The rest is less than a vector: one turn is enough, the others write the same again.
+            let rest = self.emitter.builder.ins().icmp(IntCC::SignedLessThan, at, end);
+            self.when(rest, |code| {
+                let last = code.plus(end, -(lanes as i64));
                 code.once(&point(last, 0), lanes);
             });
         }

@@ -11,9 +11,9 @@ mod rows;
 
 use crate::emit::{Emitter, common_lanes};
 use crate::jit::Unit;
-use crate::kernel::{BufferId, InstKind, Kernel};
+use crate::kernel::{BufferId, Kernel};
 use body::Flags;
-use cranelift_codegen::ir::{Value, types};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilderContext;
 use indexmap::IndexMap;
 
@@ -51,7 +51,7 @@ pub fn define(unit: &mut Unit, name: String, kernel: &Kernel) -> Launch {
     let emitter = Emitter::new(unit, &mut function, &mut context);
     let mut code = KernelCode::new(emitter, kernel);
     let units = code.whole();
-    code.emitter.builder.ins_return();
+    code.emitter.builder.ins().return_(&[]);
     code.emitter.finish();
     unit.define(id, function);
     launch(name, kernel, units)
@@ -118,10 +118,4 @@ impl<'k, 'f> KernelCode<'k, 'f> {
         let jumps = |dim: usize| self.kernel.loads().filter(|a| !matches!(a.index.strides[dim], 0 | 1)).count();
         jumps(self.kernel.rank() - 1) > jumps(parallel - 1)
     }
-}
-
-/// Whether a kernel contains anything that differs between lanes in more than a load from consecutive places.
-#[cfg(test)]
-fn has_guards(kernel: &Kernel) -> bool {
-    kernel.body.iter().any(|inst| matches!(&inst.kind, InstKind::Load(a) if !a.guards.is_empty()))
 }
