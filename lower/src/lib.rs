@@ -2,9 +2,23 @@
 //!
 //! This crate knows no op by name (it asks each for its recipe), no derivatives and no tracing.
 
-pub mod code;
+mod cache;
+mod code;
+mod combine;
 pub mod emit;
+mod error;
+mod executable;
 mod fuse;
 pub mod jit;
 pub mod kernel;
+mod lowered;
+mod plan;
+mod prepare;
 pub mod schedule;
+mod scratch;
+
+pub use cache::Cache;
+pub use error::LowerError;
+pub use executable::Executable;
+pub use lowered::{Cost, Lowered, Options, lower};
+pub use plan::{Life, MemoryPlan};

@@ -29,6 +29,28 @@ pub enum RuntimeError {
         /// Type of the argument.
         found: TensorType,
     },
+    /// Wrong number of places for outputs.
+    #[error("@{program} has {expected} outputs, and {found} places were given for them")]
+    OutputCount {
+        /// Name of the program.
+        program: String,
+        /// How many are due.
+        expected: usize,
+        /// How many came.
+        found: usize,
+    },
+    /// A place for an output has another type than the output.
+    #[error("the place for output {index} of @{program} has type {found} and must have {expected}")]
+    OutputType {
+        /// Name of the program.
+        program: String,
+        /// Which output.
+        index: usize,
+        /// Type of the output.
+        expected: TensorType,
+        /// Type of the place.
+        found: TensorType,
+    },
     /// A gather or scatter in mode `checked` met an index that is not below the extent it indexes.
     #[error(
         "IndexOutOfRange: {op} at {loc}: index {index} is out of range for an extent of {bound}; use mode clip or \

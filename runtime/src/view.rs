@@ -157,6 +157,11 @@ impl<'a> ViewMut<'a> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.bytes.as_mut_ptr().cast(), len) })
     }
 
+    /// Address of the first byte. Whoever writes there keeps to the bytes of the type, and bools to 0 and 1.
+    pub fn start(&mut self) -> *mut u8 {
+        self.bytes.as_mut_ptr()
+    }
+
     /// The elements as words of their size. Whoever writes to bools writes 0 or 1.
     pub(crate) fn words_mut<W: Word>(&mut self) -> &mut [W] {
         assert_eq!(size_of::<W>(), self.ty.dtype.size());

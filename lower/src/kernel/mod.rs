@@ -160,9 +160,20 @@ impl Inst {
 impl Kernel {
     /// Every load of the body.
     pub fn loads(&self) -> impl Iterator<Item = &Access> {
+        self.loads_with_dtypes().map(|(access, _)| access)
+    }
+
+    /// Every load of the body and the type of its element.
+    pub fn loads_with_dtypes(&self) -> impl Iterator<Item = (&Access, DType)> {
         self.body.iter().filter_map(|inst| match &inst.kind {
-            InstKind::Load(access) => Some(access),
+            InstKind::Load(access) => Some((access, inst.dtype)),
             InstKind::Constant(_) | InstKind::Index(_) | InstKind::Inside(_) | InstKind::Scalar { .. } => None,
         })
+    }
+
+    /// Elementwise operations of one evaluation of the body, and one per reduction.
+    pub fn operations(&self) -> u64 {
+        let scalars = self.body.iter().filter(|inst| matches!(inst.kind, InstKind::Scalar { .. }));
+        (scalars.count() + self.reductions.len()) as u64
     }
 }

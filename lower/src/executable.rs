@@ -1,0 +1,336 @@
+//! Programs that can be called.
+
+use crate::code::Launch;
+use crate::combine::combine_blocks;
+use crate::jit::Entry;
+use crate::kernel::BufferId;
+use crate::plan::MemoryPlan;
+use crate::schedule::{Combine, Evaluate, Gemm, Place, Schedule, Step};
+use crate::scratch::{Scratch, Shelf};
+use pullback_ir::{DType, TensorType};
+use pullback_runtime::kernels::gemm::gemm_raw;
+use pullback_runtime::pool::Buffer;
+use pullback_runtime::{Array, Element, RuntimeError, View, ViewMut, eval, threads};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A compiled program. Clones share code and scratch memory; calls may run at the same time.
+#[derive(Clone)]
+pub struct Executable(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    params: Vec<TensorType>,
+    outputs: Vec<TensorType>,
+    /// The element type that all parameters and outputs have, if they have one.
+    uniform: Option<DType>,
+    steps: Vec<Run>,
+    schedule: Arc<Schedule>,
+    plan: MemoryPlan,
+    /// Buffers that are constants.
+    constants: Vec<(u32, Array)>,
+    /// Buffers that are arguments, each with the number of the argument.
+    param_buffers: Vec<(u32, u32)>,
+    /// The buffer of each output.
+    output_buffers: Vec<u32>,
+    shelf: Shelf,
+}
+
+/// A step, ready to run.
+enum Run {
+    Code { entry: Entry, launch: Launch },
+    /// What the schedule says.
+    Step,
+}
+
+/// The table of addresses, shared by the threads of a call.
+#[derive(Clone, Copy)]
+struct Table(*const *mut u8);
+
+// SAFETY: threads only read the table, and write to disjoint elements of the buffers.
+unsafe impl Sync for Table {}
+
+impl Table {
+    fn buffer(self, BufferId(id): BufferId) -> *mut u8 {
+        // SAFETY: the table has an entry for every buffer of the schedule.
+        unsafe { *self.0.add(id as usize) }
+    }
+
+    fn start(&self) -> *const *mut u8 {
+        self.0
+    }
+}
+
+impl Executable {
+    pub(crate) fn new(
+        name: &str,
+        params: Vec<TensorType>,
+        outputs: Vec<TensorType>,
+        schedule: Arc<Schedule>,
+        plan: MemoryPlan,
+        code: Vec<Option<(Entry, Launch)>>,
+    ) -> Executable {
+        let mut types = params.iter().chain(&outputs).map(|ty| ty.dtype);
+        let first = types.next();
+        let uniform = first.filter(|&dtype| types.all(|other| other == dtype));
+        let steps = code.into_iter().map(|code| match code {
+            Some((entry, launch)) => Run::Code { entry, launch },
+            None => Run::Step,
+        });
+        let mut param_buffers = Vec::new();
+        let mut constants = Vec::new();
+        let mut output_buffers = vec![0; outputs.len()];
+        for (i, buffer) in schedule.buffers.iter().enumerate() {
+            match &buffer.place {
+                Place::Param(number) => param_buffers.push((i as u32, *number as u32)),
+                Place::Output(number) => output_buffers[*number] = i as u32,
+                Place::Constant(literal) => constants.push((i as u32, Array::from_literal(literal))),
+                Place::Scratch => {}
+            }
+        }
+        Executable(Arc::new(Inner {
+            name: name.to_string(),
+            steps: steps.collect(),
+            constants,
+            params,
+            outputs,
+            uniform,
+            schedule,
+            plan,
+            param_buffers,
+            output_buffers,
+            shelf: Shelf::default(),
+        }))
+    }
+
+    /// Types of the parameters.
+    pub fn param_types(&self) -> &[TensorType] {
+        &self.0.params
+    }
+
+    /// Types of the outputs.
+    pub fn output_types(&self) -> &[TensorType] {
+        &self.0.outputs
+    }
+
+    /// Runs the program.
+    pub fn call(&self, arguments: &[Array]) -> Result<Vec<Array>, RuntimeError> {
+        let inner = &*self.0;
+        inner.check_count(arguments.len())?;
+        for (index, (expected, argument)) in inner.params.iter().zip(arguments).enumerate() {
+            if argument.ty() != expected {
+                return Err(inner.wrong_argument(index, argument.ty().clone()));
+            }
+        }
+        let mut outputs: Vec<Array> = inner.outputs.iter().cloned().map(Array::unspecified).collect();
+        let mut scratch = inner.scratch();
+        for &(buffer, number) in &inner.param_buffers {
+            scratch.table[buffer as usize] = arguments[number as usize].view().bytes().as_ptr().cast_mut();
+        }
+        for (&buffer, output) in inner.output_buffers.iter().zip(&mut outputs) {
+            scratch.table[buffer as usize] = output.view_mut().start();
+        }
+        // SAFETY: arguments have been checked and outputs have their types; the latter are not shared yet.
+        let done = unsafe { inner.run(&scratch) };
+        inner.shelf.give(scratch);
+        done.map(|()| outputs)
+    }
+
+    /// Runs a program whose parameters and outputs all have elements of type `T`, on elements in row-major order. Nothing
+    /// is allocated. After an error the outputs hold anything.
+    pub fn call_into<T: Element>(&self, arguments: &[&[T]], outputs: &mut [&mut [T]]) -> Result<(), RuntimeError> {
+        let inner = &*self.0;
+        inner.check_count(arguments.len())?;
+        inner.check_output_count(outputs.len())?;
+        let same = inner.uniform.is_none_or(|dtype| dtype == T::DTYPE);
+        for (index, (expected, argument)) in inner.params.iter().zip(arguments).enumerate() {
+            if !same || expected.dtype != T::DTYPE || expected.shape.elements() != argument.len() {
+                return Err(inner.wrong_argument(index, TensorType::new(T::DTYPE, [argument.len()])));
+            }
+        }
+        for (index, (expected, output)) in inner.outputs.iter().zip(outputs.iter()).enumerate() {
+            if expected.dtype != T::DTYPE || expected.shape.elements() != output.len() {
+                return Err(inner.wrong_output(index, TensorType::new(T::DTYPE, [output.len()])));
+            }
+        }
+        let mut scratch = inner.scratch();
+        for &(buffer, number) in &inner.param_buffers {
+            scratch.table[buffer as usize] = arguments[number as usize].as_ptr().cast_mut().cast();
+        }
+        for (&buffer, output) in inner.output_buffers.iter().zip(outputs) {
+            scratch.table[buffer as usize] = output.as_mut_ptr().cast();
+        }
+        // SAFETY: element types and counts have been checked; outputs are borrowed exclusively.
+        let done = unsafe { inner.run(&scratch) };
+        inner.shelf.give(scratch);
+        done
+    }
+
+    /// Runs the program on tensors wherever they are. Nothing is allocated. After an error the outputs hold anything.
+    pub fn call_views(&self, arguments: &[View<'_>], outputs: &mut [ViewMut<'_>]) -> Result<(), RuntimeError> {
+        let inner = &*self.0;
+        inner.check_count(arguments.len())?;
+        inner.check_output_count(outputs.len())?;
+        for (index, (expected, argument)) in inner.params.iter().zip(arguments).enumerate() {
+            if argument.ty() != expected {
+                return Err(inner.wrong_argument(index, argument.ty().clone()));
+            }
+        }
+        for (index, (expected, output)) in inner.outputs.iter().zip(outputs.iter()).enumerate() {
+            if output.ty() != expected {
+                return Err(inner.wrong_output(index, output.ty().clone()));
+            }
+        }
+        let mut scratch = inner.scratch();
+        for &(buffer, number) in &inner.param_buffers {
+            scratch.table[buffer as usize] = arguments[number as usize].bytes().as_ptr().cast_mut();
+        }
+        for (&buffer, output) in inner.output_buffers.iter().zip(outputs) {
+            scratch.table[buffer as usize] = output.start();
+        }
+        // SAFETY: types have been checked; outputs are borrowed exclusively.
+        let done = unsafe { inner.run(&scratch) };
+        inner.shelf.give(scratch);
+        done
+    }
+
+    /// The memory plan of a call.
+    pub fn memory(&self) -> &MemoryPlan {
+        &self.0.plan
+    }
+}
+
+impl Inner {
+    fn check_count(&self, found: usize) -> Result<(), RuntimeError> {
+        let expected = self.params.len();
+        if expected == found {
+            return Ok(());
+        }
+        Err(RuntimeError::ArgumentCount { program: self.name.clone(), expected, found })
+    }
+
+    fn check_output_count(&self, found: usize) -> Result<(), RuntimeError> {
+        let expected = self.outputs.len();
+        if expected == found {
+            return Ok(());
+        }
+        Err(RuntimeError::OutputCount { program: self.name.clone(), expected, found })
+    }
+
+    #[cold]
+    fn wrong_argument(&self, index: usize, found: TensorType) -> RuntimeError {
+        let expected = self.params[index].clone();
+        RuntimeError::ArgumentType { program: self.name.clone(), index, expected, found }
+    }
+
+    #[cold]
+    fn wrong_output(&self, index: usize, found: TensorType) -> RuntimeError {
+        let expected = self.outputs[index].clone();
+        RuntimeError::OutputType { program: self.name.clone(), index, expected, found }
+    }
+
+    /// Scratch memory that no other call uses.
+    fn scratch(&self) -> Box<Scratch> {
+        self.shelf.take().unwrap_or_else(|| self.new_scratch())
+    }
+
+    #[cold]
+    fn new_scratch(&self) -> Box<Scratch> {
+        let mut memory = Buffer::new(self.plan.bytes);
+        let start = memory.bytes_mut().as_mut_ptr();
+        let mut table = vec![std::ptr::null_mut(); self.schedule.buffers.len()];
+        for life in &self.plan.lives {
+            table[life.buffer.0 as usize] = start.wrapping_add(life.bytes.start);
+        }
+        for (buffer, array) in &self.constants {
+            table[*buffer as usize] = array.view().bytes().as_ptr().cast_mut();
+        }
+        Box::new(Scratch { table, memory })
+    }
+
+    /// Runs all steps.
+    ///
+    /// # Safety
+    /// The table of the scratch holds the addresses of arguments and outputs of the program's types; the outputs are
+    /// nobody else's.
+    unsafe fn run(&self, scratch: &Scratch) -> Result<(), RuntimeError> {
+        let table = Table(scratch.table.as_ptr());
+        for (run, step) in self.steps.iter().zip(&self.schedule.steps) {
+            match run {
+                Run::Code { entry, launch } if launch.nanoseconds < threads::INLINE_NANOSECONDS => {
+                    // SAFETY: the function was made for this table, and the range is the whole of its work.
+                    unsafe { entry.call_range(table.start(), 0, launch.units as i64) }
+                }
+                Run::Code { entry, launch } => {
+                    threads::for_chunks(launch.units, launch.chunk, launch.nanoseconds, |range| {
+                        // SAFETY: as above; ranges are disjoint parts of the work.
+                        unsafe { entry.call_range(table.start(), range.start as i64, range.end as i64) }
+                    });
+                }
+                // SAFETY: the caller's contract.
+                Run::Step => unsafe { self.step(table, step)? },
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a step that is not code of its own.
+    ///
+    /// # Safety
+    /// As for [`Inner::run`].
+    unsafe fn step(&self, table: Table, step: &Step) -> Result<(), RuntimeError> {
+        match step {
+            Step::Kernel(_) => {}
+            Step::Combine(Combine { reducer, dtype, from, blocks, to }) => {
+                let count = self.schedule.buffer(*to).ty.shape.elements();
+                // SAFETY: the buffers hold so many elements, and steps run one after the other.
+                unsafe {
+                    combine_blocks(*reducer, *dtype, count, *blocks, table.buffer(*from), table.buffer(*to))
+                };
+            }
+            // SAFETY: the operands' layouts were checked to stay inside their buffers when they were planned; the product is
+            // another buffer.
+            Step::Gemm(gemm) => unsafe { run_gemm(table, gemm) },
+            // SAFETY: the caller's contract.
+            Step::Evaluate(evaluate) => unsafe { self.evaluate(table, evaluate)? },
+            Step::Copy { from, to } => {
+                let bytes = self.schedule.buffer(*to).ty.bytes();
+                // SAFETY: two buffers of so many bytes.
+                unsafe { std::ptr::copy_nonoverlapping(table.buffer(*from), table.buffer(*to), bytes) };
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn evaluate(&self, table: Table, evaluate: &Evaluate) -> Result<(), RuntimeError> {
+        let inputs = evaluate.operands.iter().map(|(buffer, ty)| {
+            // SAFETY: the buffer holds a tensor of the type, which no step writes meanwhile.
+            unsafe { View::from_raw(ty, table.buffer(*buffer)) }
+        });
+        let inputs: SmallVec<[View<'_>; 4]> = inputs.collect();
+        let outputs = evaluate.results.iter().map(|&buffer| {
+            // SAFETY: the buffer holds a tensor of the type, and is neither an operand nor another result.
+            unsafe { ViewMut::from_raw(&self.schedule.buffer(buffer).ty, table.buffer(buffer)) }
+        });
+        let mut outputs: SmallVec<[ViewMut<'_>; 1]> = outputs.collect();
+        eval::evaluate(&evaluate.op, evaluate.loc, &inputs, &mut outputs)
+    }
+}
+
+/// # Safety
+/// As for [`gemm_raw`].
+unsafe fn run_gemm(table: Table, gemm: &Gemm) {
+    let Gemm { dtype, extents, lhs, rhs, to } = gemm;
+    let c_layout = pullback_runtime::kernels::gemm::Layout::row_major(extents.m, extents.n);
+    macro_rules! run {
+        ($t:ty) => {{
+            let start = |(buffer, offset, _): &(BufferId, usize, _)| {
+                table.buffer(*buffer).cast::<$t>().wrapping_add(*offset).cast_const()
+            };
+            let c = (table.buffer(*to).cast::<$t>(), c_layout);
+            // SAFETY: the caller's contract.
+            unsafe { gemm_raw::<$t>(*extents, (start(lhs), lhs.2), (start(rhs), rhs.2), c) }
+        }};
+    }
+    if *dtype == DType::F32 { run!(f32) } else { run!(f64) }
+}
