@@ -14,8 +14,17 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What the lowering is told.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Options {}
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Options {
+    /// Tensors of at most this many elements live in registers, where the work on them is small as well.
+    pub small: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { small: 64 }
+    }
+}
 
 /// A lowered program: fused, scheduled and planned, not yet compiled.
 pub struct Lowered {
@@ -36,9 +45,9 @@ pub struct Cost {
 }
 
 /// Fuses, schedules and plans a program.
-pub fn lower(program: &Program, _options: &Options) -> Result<Lowered, LowerError> {
+pub fn lower(program: &Program, options: &Options) -> Result<Lowered, LowerError> {
     let program = prepare(program)?;
-    let schedule = fuse(&program);
+    let schedule = fuse(&program, options.small);
     let plan = plan(&schedule);
     Ok(Lowered { program, schedule: Arc::new(schedule), plan })
 }

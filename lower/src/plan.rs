@@ -32,7 +32,7 @@ pub struct Life {
 }
 
 /// Plans the scratch memory of a schedule.
-pub fn plan(schedule: &Schedule) -> MemoryPlan {
+pub(crate) fn plan(schedule: &Schedule) -> MemoryPlan {
     let mut spans: Vec<Option<Range<usize>>> = vec![None; schedule.buffers.len()];
     for (i, step) in schedule.steps.iter().enumerate() {
         let mut used = Vec::new();

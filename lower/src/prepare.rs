@@ -15,7 +15,7 @@ struct Frame {
 }
 
 /// The same program without calls.
-pub fn inline_calls(program: &Program) -> Result<Program, TypeError> {
+fn inline_calls(program: &Program) -> Result<Program, TypeError> {
     let mut builder = Builder::new(program.name());
     let program = Arc::new(program.clone());
     let mut values = SecondaryMap::with_capacity(program.value_count());
@@ -67,6 +67,9 @@ pub fn inline_calls(program: &Program) -> Result<Program, TypeError> {
 }
 
 /// The program that is fused.
-pub fn prepare(program: &Program) -> Result<Program, TypeError> {
+pub(crate) fn prepare(program: &Program) -> Result<Program, TypeError> {
+    if program.nodes().all(|node| node.op.programs().is_empty()) {
+        return Ok(program.clone());
+    }
     inline_calls(program)
 }

@@ -19,7 +19,7 @@ use indexmap::IndexMap;
 
 /// How the function of a kernel is to be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
+pub(crate) struct Launch {
     /// Name of the function in its unit.
     pub function: String,
     /// Units of work.
@@ -43,7 +43,7 @@ struct Units {
 }
 
 /// Defines the function of a kernel.
-pub fn define(unit: &mut Unit, name: String, kernel: &Kernel) -> Launch {
+pub(crate) fn define(unit: &mut Unit, name: String, kernel: &Kernel) -> Launch {
     let signature = unit.signature(&[types::I64; 3], &[]);
     let id = unit.declare(name.clone(), signature);
     let mut function = unit.function(id);

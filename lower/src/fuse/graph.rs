@@ -6,9 +6,6 @@ use pullback_ir::{Program, Shape, TensorType, Value};
 use pullback_runtime::kernels::gemm::is_gemm;
 use slotmap::SecondaryMap;
 
-/// Tensors of at most this many elements are small: they live in registers.
-pub(super) const SMALL: usize = 64;
-
 /// Small ops do at most this many scalar operations.
 const SMALL_WORK: usize = 2048;
 
@@ -16,11 +13,13 @@ pub(super) struct Graph<'p> {
     pub(super) program: &'p Program,
     pub(super) nodes: Vec<&'p Node>,
     pub(super) recipes: Vec<Recipe>,
+    /// Tensors of at most this many elements are small: they live in registers.
+    small: usize,
     producers: SecondaryMap<Value, u32>,
 }
 
 impl<'p> Graph<'p> {
-    pub(super) fn new(program: &'p Program) -> Graph<'p> {
+    pub(super) fn new(program: &'p Program, small: usize) -> Graph<'p> {
         let nodes: Vec<&Node> = program.nodes().collect();
         let mut producers = SecondaryMap::with_capacity(program.value_count());
         let mut recipes = Vec::with_capacity(nodes.len());
@@ -31,7 +30,7 @@ impl<'p> Graph<'p> {
                 producers.insert(v, i as u32);
             });
         }
-        Graph { program, nodes, recipes, producers }
+        Graph { program, nodes, recipes, small, producers }
     }
 
     /// Number of the node that computes a value; `None` for parameters.
@@ -57,7 +56,7 @@ impl<'p> Graph<'p> {
     }
 
     pub(super) fn is_small(&self, value: Value) -> bool {
-        self.elements(value) <= SMALL
+        self.elements(value) <= self.small
     }
 
     /// The value whose elements, in row-major order, are those of `value`: reshapes and barriers undone.

@@ -37,9 +37,9 @@ enum Group {
     Start,
 }
 
-/// The schedule of a program without calls.
-pub fn fuse(program: &Program) -> Schedule {
-    let graph = Graph::new(program);
+/// The schedule of a program without calls. Tensors of at most `small` elements live in registers.
+pub(crate) fn fuse(program: &Program, small: usize) -> Schedule {
+    let graph = Graph::new(program, small);
     let treatments = treatments(&graph);
     let mut fuser = Fuser {
         stored: Stored::new(&graph),
