@@ -38,7 +38,10 @@ struct Inner {
 
 /// A step, ready to run.
 enum Run {
-    Code { entry: Entry, launch: Launch },
+    Code {
+        entry: Entry,
+        launch: Launch,
+    },
     /// What the schedule says.
     Step,
 }
@@ -138,7 +141,11 @@ impl Executable {
 
     /// Runs a program whose parameters and outputs all have elements of type `T`, on elements in row-major order. Nothing
     /// is allocated. After an error the outputs hold anything.
-    pub fn call_into<T: Element>(&self, arguments: &[&[T]], outputs: &mut [&mut [T]]) -> Result<(), RuntimeError> {
+    pub fn call_into<T: Element>(
+        &self,
+        arguments: &[&[T]],
+        outputs: &mut [&mut [T]],
+    ) -> Result<(), RuntimeError> {
         let inner = &*self.0;
         inner.check_count(arguments.len())?;
         inner.check_output_count(outputs.len())?;
@@ -167,7 +174,11 @@ impl Executable {
     }
 
     /// Runs the program on tensors wherever they are. Nothing is allocated. After an error the outputs hold anything.
-    pub fn call_views(&self, arguments: &[View<'_>], outputs: &mut [ViewMut<'_>]) -> Result<(), RuntimeError> {
+    pub fn call_views(
+        &self,
+        arguments: &[View<'_>],
+        outputs: &mut [ViewMut<'_>],
+    ) -> Result<(), RuntimeError> {
         let inner = &*self.0;
         inner.check_count(arguments.len())?;
         inner.check_output_count(outputs.len())?;

@@ -21,7 +21,8 @@ pub(super) struct Flags {
 impl Flags {
     pub(super) fn new(emitter: &mut Emitter<'_>, kernel: &Kernel) -> Flags {
         let mut buffers = IndexMap::new();
-        let written = kernel.stores.iter().map(|s| s.buffer).chain(kernel.reductions.iter().map(|r| r.buffer));
+        let written =
+            kernel.stores.iter().map(|s| s.buffer).chain(kernel.reductions.iter().map(|r| r.buffer));
         let all = written.map(|b| (b, false)).chain(kernel.loads().map(|a| (a.buffer, true)));
         for (buffer, readonly) in all {
             let number = buffers.len() as u32;
@@ -146,7 +147,13 @@ impl KernelCode<'_, '_> {
     }
 
     /// Address of an element, and a constant to add to it.
-    pub(super) fn address(&mut self, buffer: BufferId, dtype: DType, index: &Affine, at: &Point) -> (Value, i32) {
+    pub(super) fn address(
+        &mut self,
+        buffer: BufferId,
+        dtype: DType,
+        index: &Affine,
+        at: &Point,
+    ) -> (Value, i32) {
         let size = dtype.size() as i64;
         let constant = (index.offset + at.stride(index) * at.shift) * size;
         let mut address = self.pointer(buffer);

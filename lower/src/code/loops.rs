@@ -64,7 +64,8 @@ impl KernelCode<'_, '_> {
         body: impl FnOnce(&mut Self, Value),
     ) -> Value {
         let builder = &mut self.emitter.builder;
-        let (header, inside, after) = (builder.create_block(), builder.create_block(), builder.create_block());
+        let (header, inside, after) =
+            (builder.create_block(), builder.create_block(), builder.create_block());
         let index = builder.append_block_param(header, types::I64);
         builder.ins().jump(header, &[from.into()]);
         builder.switch_to_block(header);

@@ -115,7 +115,8 @@ impl<'k, 'f> KernelCode<'k, 'f> {
         if extent < self.lanes.max(4) || self.kernel.reduced.is_empty() {
             return false;
         }
-        let jumps = |dim: usize| self.kernel.loads().filter(|a| !matches!(a.index.strides[dim], 0 | 1)).count();
+        let jumps =
+            |dim: usize| self.kernel.loads().filter(|a| !matches!(a.index.strides[dim], 0 | 1)).count();
         jumps(self.kernel.rank() - 1) > jumps(parallel - 1)
     }
 }

@@ -5,7 +5,9 @@ use super::{KernelCode, Units};
 use crate::fuse::body::combine;
 use crate::kernel::Reg;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types};
+use cranelift_codegen::ir::{
+    InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
+};
 use pullback_ir::DType;
 use pullback_ir::ops::reduce::reduce::{BLOCK, LANES, Reducer};
 
@@ -73,7 +75,7 @@ impl KernelCode<'_, '_> {
 
     /// Reduces one block of a result.
     fn row(&mut self, outer: &[Value], start: Value, length: usize, slots: &[StackSlot]) -> Vec<Value> {
-        let along = self.kernel.rank() - 1;
+        let along = self.kernel.rank().saturating_sub(1);
         if self.kernel.weight() * length as u64 <= WRITTEN_OUT {
             return self.written_out(outer, start, length, along);
         }
@@ -81,8 +83,12 @@ impl KernelCode<'_, '_> {
         let whole = if length < LANES { 0 } else { length - length % LANES };
         let ends = [LANES.min(length), whole, length].map(|n| self.plus(start, n as i64));
         if whole > 0 {
-            self.steps(start, ends[0], lanes, |code, at| code.into_lanes(outer, start, at, lanes, slots, false));
-            self.steps(ends[0], ends[1], lanes, |code, at| code.into_lanes(outer, start, at, lanes, slots, true));
+            self.steps(start, ends[0], lanes, |code, at| {
+                code.into_lanes(outer, start, at, lanes, slots, false)
+            });
+            self.steps(ends[0], ends[1], lanes, |code, at| {
+                code.into_lanes(outer, start, at, lanes, slots, true)
+            });
         } else {
             self.steps(start, ends[2], 1, |code, at| code.into_lanes(outer, start, at, 1, slots, false));
         }
@@ -147,7 +153,7 @@ impl KernelCode<'_, '_> {
         slots: &[StackSlot],
         join: bool,
     ) {
-        let along = self.kernel.rank() - 1;
+        let along = self.kernel.rank().saturating_sub(1);
         let point = self.reduced_point(outer, at, along);
         let values = self.once(&point, lanes);
         let position = self.emitter.builder.ins().isub(at, start);

@@ -20,8 +20,7 @@ pub(super) struct GemmOperand {
 pub(super) fn gemm_operands(graph: &Graph<'_>, node: usize) -> Option<[GemmOperand; 2]> {
     let Recipe::Contract(dot) = &graph.recipes[node] else { return None };
     let [lhs, rhs] = [0, 1].map(|i| graph.nodes[node].operands[i]);
-    let (lhs_free, rhs_free) =
-        (dot.lhs_free(graph.shape(lhs).rank()), dot.rhs_free(graph.shape(rhs).rank()));
+    let (lhs_free, rhs_free) = (dot.lhs_free(graph.shape(lhs).rank()), dot.rhs_free(graph.shape(rhs).rank()));
     Some([
         operand(graph, lhs, [&dot.lhs_batch, &lhs_free, &dot.lhs_contract])?,
         operand(graph, rhs, [&dot.rhs_batch, &dot.rhs_contract, &rhs_free])?,

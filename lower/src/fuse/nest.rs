@@ -117,10 +117,8 @@ impl Nest {
     /// The steps that run the nest, storing what somebody reads.
     pub(super) fn finish(self, stored: &mut Stored) -> Vec<Step> {
         let loops = self.reduced.unwrap_or_else(|| vec![false; self.extents.len()]);
-        let order: Vec<usize> = (0..loops.len())
-            .filter(|&d| !loops[d])
-            .chain((0..loops.len()).filter(|&d| loops[d]))
-            .collect();
+        let order: Vec<usize> =
+            (0..loops.len()).filter(|&d| !loops[d]).chain((0..loops.len()).filter(|&d| loops[d])).collect();
         let permuted = |affine: &Affine| Affine {
             offset: affine.offset,
             strides: order.iter().map(|&d| affine.strides[d]).collect(),
@@ -129,12 +127,8 @@ impl Nest {
             let dims = order.iter().filter(|&&d| loops[d] == reduced);
             dims.map(|&d| self.extents[d]).collect::<Vec<usize>>()
         };
-        let mut kernel = Kernel {
-            parallel: pick(false),
-            reduced: pick(true),
-            body: self.body.insts,
-            ..Kernel::default()
-        };
+        let mut kernel =
+            Kernel { parallel: pick(false), reduced: pick(true), body: self.body.insts, ..Kernel::default() };
         kernel.for_each_affine(|affine| *affine = permuted(affine));
         for (value, index, reg) in self.stores {
             if let Some(buffer) = stored.existing(value) {
@@ -335,13 +329,7 @@ impl Puller<'_, '_> {
         }
     }
 
-    fn moved(
-        &mut self,
-        node: &Node,
-        movement: &Movement,
-        dtype: DType,
-        map: &Map,
-    ) -> Result<Reg, Conflict> {
+    fn moved(&mut self, node: &Node, movement: &Movement, dtype: DType, map: &Map) -> Result<Reg, Conflict> {
         let operand = node.operands[0];
         let shape = self.graph.shape(operand);
         let source: Map = movement

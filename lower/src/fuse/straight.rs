@@ -61,9 +61,7 @@ impl Straight {
             | Recipe::Iota { .. }
             | Recipe::Barrier
             | Recipe::Call(_)
-            | Recipe::Kernel => {
-                (0..graph.elements(result)).map(|i| reader.renamed(result, i)).collect()
-            }
+            | Recipe::Kernel => (0..graph.elements(result)).map(|i| reader.renamed(result, i)).collect(),
         };
         self.elements.insert(result, elements);
         self.members.push(result);
@@ -163,7 +161,8 @@ impl Reader<'_, '_> {
     fn scalar(&mut self, op: ScalarOp, dtype: DType, operands: &[Value], n: usize) -> Vec<Reg> {
         (0..n)
             .map(|i| {
-                let args: smallvec::SmallVec<[Reg; 3]> = operands.iter().map(|&v| self.element(v, i)).collect();
+                let args: smallvec::SmallVec<[Reg; 3]> =
+                    operands.iter().map(|&v| self.element(v, i)).collect();
                 self.straight.body.scalar(dtype, op, &args)
             })
             .collect()
@@ -252,7 +251,11 @@ fn offsets(shape: &Shape, dims: &[usize]) -> Vec<usize> {
     let strides = shape.strides();
     let mut offsets = vec![0];
     for &d in dims {
-        offsets = offsets.iter().flat_map(|&o| (0..shape[d]).map(move |i| (o, i))).map(|(o, i)| o + i * strides[d]).collect();
+        offsets = offsets
+            .iter()
+            .flat_map(|&o| (0..shape[d]).map(move |i| (o, i)))
+            .map(|(o, i)| o + i * strides[d])
+            .collect();
     }
     offsets
 }

@@ -38,7 +38,11 @@ impl Kernel {
 
     fn remove_dim(&mut self, d: usize) {
         let parallel = self.parallel.len();
-        if d < parallel { self.parallel.remove(d) } else { self.reduced.remove(d - parallel) };
+        if d < parallel {
+            self.parallel.remove(d)
+        } else {
+            self.reduced.remove(d - parallel)
+        };
     }
 
     /// Calls `f` on every affine index.

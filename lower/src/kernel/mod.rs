@@ -167,7 +167,9 @@ impl Kernel {
     pub fn loads_with_dtypes(&self) -> impl Iterator<Item = (&Access, DType)> {
         self.body.iter().filter_map(|inst| match &inst.kind {
             InstKind::Load(access) => Some((access, inst.dtype)),
-            InstKind::Constant(_) | InstKind::Index(_) | InstKind::Inside(_) | InstKind::Scalar { .. } => None,
+            InstKind::Constant(_) | InstKind::Index(_) | InstKind::Inside(_) | InstKind::Scalar { .. } => {
+                None
+            }
         })
     }
 
