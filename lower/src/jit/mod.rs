@@ -7,6 +7,8 @@
 mod code;
 mod host;
 mod link;
+#[cfg(test)]
+mod tests;
 mod unit;
 
 pub use code::{Code, Entry, EntryFunction, RangeFunction};
