@@ -2,7 +2,7 @@
 //! same bits, except that any NaN is as good as another.
 
 use super::{Emitter, common_lanes, result_dtype};
-use crate::jit::{Entry, Unit};
+use crate::jit::{Entry, Unit, plain_processor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilderContext;
@@ -410,8 +410,7 @@ fn agree(dtype: DType, a: u64, b: u64) -> bool {
 }
 
 /// Compiles all cases in one unit and compares each, on every number of lanes, with the plain machine.
-fn check(cases: &[Case], random: usize, inline: bool) {
-    let mut unit = Unit::new().unwrap();
+fn check(mut unit: Unit, cases: &[Case], random: usize, inline: bool) {
     for case in cases {
         for lanes in case.lanes() {
             define(&mut unit, case, lanes, inline);
@@ -443,14 +442,107 @@ fn check(cases: &[Case], random: usize, inline: bool) {
 
 #[test]
 fn every_operation_has_the_bits_of_the_plain_machine() {
-    check(&cases(), 10_000, true);
+    check(Unit::new().unwrap(), &cases(), 10_000, true);
+}
+
+fn large_cases() -> Vec<Case> {
+    let functions = |case: &Case| matches!(case.op, ScalarOp::Unary(_) | ScalarOp::Binary(_));
+    cases().into_iter().filter(|case| case.dtypes[0].is_float() && functions(case)).collect()
 }
 
 #[test]
 fn operations_called_have_the_bits_of_those_in_place() {
-    let large = |case: &Case| {
-        case.dtypes[0].is_float() && matches!(case.op, ScalarOp::Unary(_) | ScalarOp::Binary(_))
-    };
-    let cases: Vec<Case> = cases().into_iter().filter(large).collect();
-    check(&cases, 100, false);
+    check(Unit::new().unwrap(), &large_cases(), 100, false);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_processor_without_optional_features_gives_the_same_bits() {
+    check(Unit::with_isa(plain_processor("x86_64")), &cases(), 200, true);
+}
+
+#[test]
+fn every_operation_compiles_for_the_other_architecture() {
+    let architecture = if cfg!(target_arch = "x86_64") { "aarch64" } else { "x86_64" };
+    let mut unit = Unit::with_isa(plain_processor(architecture));
+    for case in cases() {
+        case.lanes().into_iter().for_each(|lanes| define(&mut unit, &case, lanes, true));
+    }
+    // Linked too, but never run.
+    assert!(unit.finish().unwrap().functions().count() > 400);
+}
+
+#[test]
+fn large_operations_are_emitted_in_place_up_to_the_limit() {
+    for (op, limit, calls) in [
+        (ScalarOp::Unary(Unary::Sin), 2, 3),
+        (ScalarOp::Unary(Unary::Sin), 5, 0),
+        (ScalarOp::Unary(Unary::Neg), 0, 0),
+    ] {
+        let mut unit = Unit::new().unwrap();
+        unit.keep_texts(true);
+        let id = unit.declare("chain", unit.signature(&[types::F64], &[types::F64]));
+        let (mut function, mut context) = (unit.function(id), FunctionBuilderContext::new());
+        let mut emitter = Emitter::new(&mut unit, &mut function, &mut context);
+        emitter.set_inline_limit(limit);
+        let mut x = emitter.parameter(0);
+        for _ in 0..5 {
+            x = emitter.scalar(op, &[DType::F64], 1, &[x]);
+        }
+        emitter.builder.ins().return_(&[x]);
+        emitter.finish();
+        unit.define(id, function);
+        let code = unit.finish().unwrap();
+        let shared = format!("= {op:?} f64x1");
+        let text = code.clif("chain").unwrap();
+        let number =
+            text.lines().find_map(|line| line.strip_suffix(&shared)?.strip_prefix("; ")).map(str::trim);
+        let reference = number.and_then(|number| {
+            text.lines()
+                .find(|line| line.contains(&format!("= colocated {number} ")))?
+                .trim()
+                .split(' ')
+                .next()
+        });
+        let found = reference.map_or(0, |name| text.matches(&format!("call {name}(")).count());
+        assert_eq!(found, calls, "{op:?} within {limit}:\n{text}");
+    }
+}
+
+#[test]
+fn elements_move_between_lanes() {
+    for dtype in DType::ALL {
+        let all = if dtype.size() == 8 { 2 } else { 4 };
+        let elements = &edges(dtype)[..2];
+        let bits: Vec<u64> = (0..all).map(|i| elements[i % 2]).collect();
+        let mut unit = Unit::new().unwrap();
+        let signature = unit.signature(&[types::I64, types::I64, types::I64], &[]);
+        let id = unit.declare("lanes", signature);
+        let (mut function, mut context) = (unit.function(id), FunctionBuilderContext::new());
+        let mut emitter = Emitter::new(&mut unit, &mut function, &mut context);
+        let flags = MemFlagsData::trusted();
+        let pointers = emitter.parameter(0);
+        let out = emitter.builder.ins().load(types::I64, flags, pointers, 0);
+        // The constants themselves, then their element 1 in all lanes, then those with element 0 in the last lane.
+        let vector = emitter.constants(dtype, &bits);
+        let element = emitter.extract(dtype, vector, 1);
+        let splat = emitter.splat(dtype, all, element);
+        let first = emitter.extract(dtype, vector, 0);
+        let mixed = emitter.insert(dtype, splat, first, all - 1);
+        for (i, value) in [vector, splat, mixed].into_iter().enumerate() {
+            emitter.store(dtype, all, flags, value, out, (i * all * dtype.size()) as i32);
+        }
+        emitter.builder.ins().return_(&[]);
+        emitter.finish();
+        unit.define(id, function);
+        let code = unit.finish().unwrap();
+        let mut buffer = vec![0u8; 3 * all * dtype.size()];
+        let pointers = [buffer.as_mut_ptr()];
+        // SAFETY: the function stores three times `all` elements through the first pointer, as many as fit there.
+        unsafe { code.entry("lanes").unwrap().call_range(pointers.as_ptr(), 0, 0) };
+        let mut expected = bits.clone();
+        expected.extend(vec![elements[1]; 2 * all]);
+        expected[3 * all - 1] = elements[0];
+        assert_eq!(from_bytes(dtype, &buffer), expected, "{dtype}");
+    }
 }

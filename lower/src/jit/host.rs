@@ -16,6 +16,13 @@ pub fn host() -> Result<OwnedTargetIsa, JitError> {
     HOST.clone()
 }
 
+/// The code generator for a processor of that architecture (as Cranelift names it) without optional features.
+#[cfg(test)]
+pub(crate) fn plain_processor(architecture: &str) -> OwnedTargetIsa {
+    let builder = cranelift_codegen::isa::lookup_by_name(architecture).expect("a known architecture");
+    builder.finish(flags().expect("known flags")).expect("a code generator")
+}
+
 fn flags() -> Result<settings::Flags, SetError> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed")?;

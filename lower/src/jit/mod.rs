@@ -13,6 +13,8 @@ mod unit;
 
 pub use code::{Code, Entry, EntryFunction, RangeFunction};
 pub use host::host;
+#[cfg(test)]
+pub(crate) use host::plain_processor;
 pub use unit::{FunctionId, Unit};
 
 /// Why code could not be made.

@@ -45,7 +45,12 @@ enum Body {
 impl Unit {
     /// A unit without functions, for this machine.
     pub fn new() -> Result<Unit, JitError> {
-        Ok(Unit { isa: host()?, functions: IndexMap::new(), keep_texts: false })
+        Ok(Unit::with_isa(host()?))
+    }
+
+    /// A unit without functions. Code for a processor that this machine is not must not be run.
+    pub(crate) fn with_isa(isa: OwnedTargetIsa) -> Unit {
+        Unit { isa, functions: IndexMap::new(), keep_texts: false }
     }
 
     /// Whether [`Code`] keeps the text of each function, before and after compilation. Off at first.
