@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Signature, Type, UserExternalName, UserFuncName,
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::print_errors::pretty_error;
 use indexmap::IndexMap;
 use pullback_runtime::threads;
 use std::fmt::Write;
@@ -34,7 +35,7 @@ struct Declared {
 }
 
 enum Body {
-    /// Declared, not defined yet.
+    /// Declared, not defined yet; or compiled.
     Missing,
     /// To be compiled.
     Defined(Box<Function>),
@@ -143,69 +144,73 @@ impl Unit {
         Ok(Arc::new(draft.publish(&code, placed)?))
     }
 
-    /// The defined functions, compiled, in order of declaration.
+    /// The defined functions, compiled, in order of declaration. Their bodies are used up.
     fn compile(&mut self) -> Result<Vec<Compiled>, JitError> {
-        let names: Vec<&String> = if self.keep_texts { self.functions.keys().collect() } else { Vec::new() };
-        let legend = |function: &Function| legend(&names, function);
         let mut tasks = Vec::new();
-        let mut instructions = 0;
-        for (id, (name, declared)) in self.functions.iter().enumerate() {
-            if let Body::Defined(function) = &declared.body {
-                instructions += function.dfg.num_insts() as u64;
-                tasks.push(Task { id: id as u32, name, function, result: None });
+        for (id, (name, declared)) in self.functions.iter_mut().enumerate() {
+            if matches!(declared.body, Body::Defined(_))
+                && let Body::Defined(function) = std::mem::replace(&mut declared.body, Body::Missing)
+            {
+                let size = function.dfg.num_insts();
+                let name = name.clone();
+                tasks.push(Task { id: id as u32, name, size, function: Some(function), result: None });
             }
         }
         // The largest first, so that none is left for the end; the order of the results is put right after.
-        tasks.sort_by_key(|task| std::cmp::Reverse(task.function.dfg.num_insts()));
-        let work = instructions * NANOSECONDS_PER_INSTRUCTION;
-        threads::for_chunks_mut(&mut tasks, 1, work, |_, tasks| {
-            for task in tasks {
-                let clif = self.keep_texts.then(|| legend(task.function));
-                task.result = Some(compile(&self.isa, task.id, task.name, task.function, clif));
-            }
-        });
+        tasks.sort_by_key(|task| std::cmp::Reverse(task.size));
+        let instructions: usize = tasks.iter().map(|task| task.size).sum();
+        threads::for_chunks_mut(
+            &mut tasks,
+            1,
+            instructions as u64 * NANOSECONDS_PER_INSTRUCTION,
+            |_, tasks| {
+                for task in tasks {
+                    task.result = task.function.take().map(|function| self.compile_one(task, *function));
+                }
+            },
+        );
         tasks.sort_by_key(|task| task.id);
         tasks.into_iter().filter_map(|task| task.result).collect()
     }
-}
 
-struct Task<'a> {
-    id: u32,
-    name: &'a str,
-    function: &'a Function,
-    result: Option<Result<Compiled, JitError>>,
-}
-
-/// The text of a function, after a list of what the numbers of its callees stand for.
-fn legend(names: &[&String], function: &Function) -> String {
-    let mut text = String::new();
-    for external in function.params.user_named_funcs().values() {
-        let _ = writeln!(text, "; {external} = {}", names[external.index as usize]);
+    fn compile_one(&self, task: &Task, function: Function) -> Result<Compiled, JitError> {
+        let clif = self.keep_texts.then(|| self.text(&function));
+        let mut context = Context::for_function(function);
+        context.set_disasm(self.keep_texts);
+        context.compile(&*self.isa, &mut ControlPlane::default()).map_err(|error| JitError::Compile {
+            function: task.name.clone(),
+            message: pretty_error(error.func, error.inner),
+        })?;
+        let missing = || JitError::Compile { function: task.name.clone(), message: "no code".to_string() };
+        let code = context.take_compiled_code().ok_or_else(missing)?;
+        Ok(Compiled {
+            id: task.id,
+            name: task.name.clone(),
+            alignment: code.buffer.alignment.max(self.isa.function_alignment().preferred) as usize,
+            bytes: code.code_buffer().to_vec(),
+            references: Compiled::references(&code, &context.func),
+            clif,
+            disassembly: code.vcode,
+        })
     }
-    let _ = write!(text, "{}", function.display());
-    text
+
+    /// The text of a function, after a list of what the numbers of its callees stand for.
+    fn text(&self, function: &Function) -> String {
+        let mut text = String::new();
+        for external in function.params.user_named_funcs().values() {
+            let name = self.functions.get_index(external.index as usize).map_or("?", |(name, _)| name);
+            let _ = writeln!(text, "; {external} = {name}");
+        }
+        let _ = write!(text, "{}", function.display());
+        text
+    }
 }
 
-fn compile(
-    isa: &OwnedTargetIsa,
+/// A function on its way through the compiler.
+struct Task {
     id: u32,
-    name: &str,
-    function: &Function,
-    clif: Option<String>,
-) -> Result<Compiled, JitError> {
-    let mut context = Context::for_function(function.clone());
-    context.set_disasm(clif.is_some());
-    let failed = |message: String| JitError::Compile { function: name.to_string(), message };
-    let code = context
-        .compile(&**isa, &mut ControlPlane::default())
-        .map_err(|error| failed(cranelift_codegen::print_errors::pretty_error(error.func, error.inner)))?;
-    Ok(Compiled {
-        id,
-        name: name.to_string(),
-        alignment: code.buffer.alignment.max(isa.function_alignment().preferred) as usize,
-        bytes: code.code_buffer().to_vec(),
-        references: Compiled::references(code, function),
-        clif,
-        disassembly: code.vcode.clone(),
-    })
+    name: String,
+    size: usize,
+    function: Option<Box<Function>>,
+    result: Option<Result<Compiled, JitError>>,
 }
