@@ -4,8 +4,9 @@
 use super::{Domain as On, same_type};
 use crate::builder::Builder;
 use crate::dtype::DType;
-use crate::error::Problem;
+use crate::error::{Problem, TypeError};
 use crate::maths::{Float, Lanes};
+use crate::ops::elementwise::compare::Compare;
 use crate::ops::{AttrError, AttrReader, Equation, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::{Recipe, ScalarOp};
@@ -32,6 +33,16 @@ impl ScaleBy {
         let singular = l.and(is_zero, is_nan);
         l.select(singular, t, product)
     }
+}
+
+/// The term of the slope's tangent `d`, which is zero where `t` is zero, too, however singular `d` is: what is
+/// masked in a derivative is masked in the derivative of that.
+fn by_slope(lin: &mut Linearizer<'_>, t: Value, d: Value) -> Result<Value, TypeError> {
+    let zero = lin.primal.number_like(t, 0.0)?;
+    let vanishes = lin.primal.compare(Compare::Eq, t, zero)?;
+    let (vanishes, zero) = (lin.residual(vanishes)?, lin.residual(zero)?);
+    let d = lin.linear.select(vanishes, zero, d)?;
+    lin.scale(d, t)
 }
 
 impl Primitive for ScaleBy {
@@ -72,7 +83,7 @@ impl Primitive for ScaleBy {
         tangents: &[Option<Value>],
     ) -> Result<Cotangents, RuleError> {
         let by_t = tangents[0].map(|d| lin.scale(d, equation.operands[1])).transpose()?;
-        let by_slope = tangents[1].map(|d| lin.scale(d, equation.operands[0])).transpose()?;
+        let by_slope = tangents[1].map(|d| by_slope(lin, equation.operands[0], d)).transpose()?;
         Ok(smallvec![lin.sum(by_t, by_slope)?])
     }
 

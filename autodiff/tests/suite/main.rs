@@ -1,0 +1,11 @@
+//! The proof of every derivative rule and of the transforms, against the reference interpreter.
+
+mod common;
+mod contracts;
+mod edges;
+mod higher;
+mod hooks;
+mod indexing;
+mod rules;
+mod tensors;
+mod transforms;
