@@ -103,9 +103,8 @@ pub(crate) fn from_floats(values: &[f64], ty: &TensorType) -> Array {
 /// Checks numbers against what is due: `tolerance` relative to the largest of them; NaN equals NaN.
 pub(crate) fn compare(what: &str, found: &[f64], due: &[f64], tolerance: f64) -> Result<(), String> {
     let scale = due.iter().filter(|x| x.is_finite()).fold(1.0, |m: f64, x| m.max(x.abs()));
-    let close = |(a, b): (&f64, &f64)| {
-        (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= tolerance * scale
-    };
+    let close =
+        |(a, b): (&f64, &f64)| (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= tolerance * scale;
     if found.len() == due.len() && found.iter().zip(due).all(close) {
         return Ok(());
     }

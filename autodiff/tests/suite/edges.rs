@@ -204,9 +204,8 @@ fn ties_share_the_slope() {
 
 #[test]
 fn reductions_share_the_slope_among_ties() {
-    let reduce = |reducer: Reducer, n: usize| {
-        on_f64(&[&[n]], |b, p| Ok(vec![b.reduce(reducer, p[0], &[0])?]))
-    };
+    let reduce =
+        |reducer: Reducer, n: usize| on_f64(&[&[n]], |b, p| Ok(vec![b.reduce(reducer, p[0], &[0])?]));
     let third = 1.0 / 3.0;
     let at = [vector(&[1.0, 3.0, 3.0, 2.0, 3.0])];
     check_gradient(&reduce(Reducer::Max, 5), &at, &[&[0.0, third, third, 0.0, third]], 0.0);
@@ -225,11 +224,9 @@ fn reductions_share_the_slope_among_ties() {
 #[test]
 fn products_are_right_with_zeros() {
     let f = on_f64(&[&[3]], |b, p| Ok(vec![b.reduce(Reducer::Prod, p[0], &[0])?]));
-    for (x, due) in [
-        ([0.0, 2.0, 3.0], [6.0, 0.0, 0.0]),
-        ([0.0, 0.0, 3.0], [0.0; 3]),
-        ([1.0, 2.0, 4.0], [8.0, 4.0, 2.0]),
-    ] {
+    for (x, due) in
+        [([0.0, 2.0, 3.0], [6.0, 0.0, 0.0]), ([0.0, 0.0, 3.0], [0.0; 3]), ([1.0, 2.0, 4.0], [8.0, 4.0, 2.0])]
+    {
         check_gradient(&f, &[vector(&x)], &[&due], 0.0);
     }
     // d2/dx0 dx1 of x0 x1 x2 is x2, with zeros at both.

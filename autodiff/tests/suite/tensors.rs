@@ -117,8 +117,12 @@ fn contractions_agree_with_loops() {
 fn contractions_of_leading_dimensions() {
     let types = [f32s(&[4, 3]), f32s(&[4, 5]), f32s(&[3, 5])];
     let dims = Dims::from_slice;
-    let dot =
-        Dot { lhs_contract: dims(&[0]), rhs_contract: dims(&[0]), lhs_batch: dims(&[]), rhs_batch: dims(&[]) };
+    let dot = Dot {
+        lhs_contract: dims(&[0]),
+        rhs_contract: dims(&[0]),
+        lhs_batch: dims(&[]),
+        rhs_batch: dims(&[]),
+    };
     let f = program("f", &types, |b, p| {
         let product = b.dot(dot, p[0], p[1])?;
         let product = b.mul(product, p[2])?;
@@ -170,7 +174,8 @@ fn attention(dtype: DType) -> Program {
 
 #[test]
 fn causal_attention() {
-    for (dtype, step, absolute, relative) in [(DType::F32, 0.01, 0.002, 0.02), (DType::F64, 1e-4, 1e-7, 0.0)] {
+    for (dtype, step, absolute, relative) in [(DType::F32, 0.01, 0.002, 0.02), (DType::F64, 1e-4, 1e-7, 0.0)]
+    {
         let f = attention(dtype);
         let at = directions(&f.param_types(), 3);
         check_by_differences(&f, &at, step, absolute, relative);

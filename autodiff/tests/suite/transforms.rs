@@ -9,7 +9,6 @@ use pullback_ir::ops::elementwise::unary::Unary;
 use pullback_ir::{Builder, DType, Program, TensorType};
 use std::sync::Arc;
 
-
 /// `sum(x * y)`
 fn dot_loss() -> Program {
     program("loss", &[f32s(&[4]), f32s(&[4])], |b, p| {

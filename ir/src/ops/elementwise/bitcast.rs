@@ -14,7 +14,8 @@ use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::TensorType;
 use smallvec::smallvec;
 
-/// The bits of each element as an element of `dtype`, which has the same size. Its slope is 0.
+/// The bits of each element as an element of `dtype`, which has the same size. Between equal types this is the
+/// identity; between floats and integers there is no derivative.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bitcast {
     /// Element type of the result.
@@ -71,9 +72,10 @@ impl Primitive for Bitcast {
         &self,
         _: &mut Linearizer<'_>,
         _: Equation<'_>,
-        _: &[Option<Value>],
+        tangents: &[Option<Value>],
     ) -> Result<Cotangents, RuleError> {
-        Ok(smallvec![None])
+        // Of equal size are only equal float types.
+        Ok(smallvec![tangents[0].filter(|_| self.dtype.is_float())])
     }
 
     fn transpose(&self, _: &mut Builder, args: &[Arg], _: &[Option<Value>]) -> Result<Cotangents, RuleError> {
