@@ -5,7 +5,7 @@
 //! arrangement is that of K. C. Ng's log for 4.3BSD).
 
 use super::constants::Constants;
-use super::double::{Double, constant, fast_two_sum, polynomial, two_sum};
+use super::double::{Double, constant, fast_two_sum, polynomial, two_product, two_sum};
 use super::exp::power_of_two;
 use super::lanes::Lanes;
 
@@ -41,9 +41,17 @@ pub(super) fn split_any<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> Split<
     Split { k: l.iselect(subnormal, less, k), m }
 }
 
-/// `log(1 + f) - f` for `1 + f` between `sqrt(1/2)` and `sqrt 2`.
+/// `log(1 + f) = f - f^2/2 + s rest`.
+struct Series<V> {
+    half_f: V,
+    half_square: V,
+    s: V,
+    rest: V,
+}
+
+/// The series for `1 + f` between `sqrt(1/2)` and `sqrt 2`.
 #[inline(always)]
-fn beyond_linear<T: Constants, L: Lanes<T>>(l: &mut L, f: L::V) -> L::V {
+fn series<T: Constants, L: Lanes<T>>(l: &mut L, f: L::V) -> Series<L::V> {
     let two = l.float(T::TWO);
     let sum = l.add(two, f);
     let s = l.div(f, sum);
@@ -52,9 +60,15 @@ fn beyond_linear<T: Constants, L: Lanes<T>>(l: &mut L, f: L::V) -> L::V {
     let half = l.float(T::HALF);
     let half_f = l.mul(half, f);
     let half_square = l.mul(half_f, f);
-    let r = l.fma(z, r, half_square);
+    Series { half_f, half_square, s, rest: l.fma(z, r, half_square) }
+}
+
+/// `log(1 + f) - f` for `1 + f` between `sqrt(1/2)` and `sqrt 2`.
+#[inline(always)]
+fn beyond_linear<T: Constants, L: Lanes<T>>(l: &mut L, f: L::V) -> L::V {
+    let Series { half_square, s, rest, .. } = series(l, f);
     let negative = l.neg(half_square);
-    l.fma(s, r, negative)
+    l.fma(s, rest, negative)
 }
 
 /// `k ln 2 + log(1 + f) + small`.
@@ -96,23 +110,26 @@ pub(super) fn log<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
     at_the_ends(l, y, x)
 }
 
-/// Logarithm to base 2: the natural one times `log2 e` in double words.
+/// Logarithm to base 2: the natural one times `log2 e`, both double words.
 #[inline(always)]
 pub(super) fn log2<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
     let Split { k, m } = split_any(l, x);
     let one = l.float(T::ONE);
     let f = l.sub(m, one);
-    let small = beyond_linear(l, f);
+    let Series { half_f, half_square, s, rest } = series(l, f);
+    let minus_half_square = l.neg(half_square);
+    let log = fast_two_sum(l, f, minus_half_square);
+    let square_error = l.fma(half_f, f, minus_half_square);
+    let low = l.sub(log.lo, square_error);
+    let low = l.fma(s, rest, low);
     let e = constant(l, T::LOG2_E);
-    let main = l.mul(f, e.hi);
-    let negative = l.neg(main);
-    let rest = l.fma(f, e.hi, negative);
-    let rest = l.fma(f, e.lo, rest);
-    let rest = l.fma(small, e.hi, rest);
+    let main = two_product(l, log.hi, e.hi);
+    let low = l.fma(low, e.hi, main.lo);
+    let low = l.fma(log.hi, e.lo, low);
     let k = l.from_int(k);
-    let sum = fast_two_sum(l, k, main);
-    let rest = l.add(rest, sum.lo);
-    let y = l.add(sum.hi, rest);
+    let sum = fast_two_sum(l, k, main.hi);
+    let low = l.add(low, sum.lo);
+    let y = l.add(sum.hi, low);
     at_the_ends(l, y, x)
 }
 
