@@ -1,8 +1,8 @@
 //! The numbers behind the elementary functions.
 //!
-//! Polynomials are minimax: least squares at Chebyshev nodes in 50 digits, reweighted after Lawson until the error is
-//! level, the coefficients rounded to the element type in turn from the lowest and the others fitted again each time.
-//! The error stated with each is that of the rounded polynomial, exactly evaluated.
+//! Polynomials are minimax: least squares at Chebyshev nodes in 50 digits, reweighted after Lawson until the
+//! error is level, the coefficients rounded to the element type in turn from the lowest and the others fitted
+//! again each time. The error stated with each is that of the rounded polynomial, exactly evaluated.
 
 use super::lanes::{Float, Slow, Slow2};
 use super::slow;

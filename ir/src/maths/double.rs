@@ -1,6 +1,6 @@
-//! Double words: a value held as the unevaluated sum of two floats, the second no larger than the rounding error of
-//! the first. The sums and products are the classical error-free transformations of Dekker and Knuth, with products
-//! by fused multiply-add.
+//! Double words: a value held as the unevaluated sum of two floats, the second no larger than the rounding
+//! error of the first. The sums and products are the classical error-free transformations of Dekker and
+//! Knuth, with products by fused multiply-add.
 
 use super::constants::Constants;
 use super::lanes::Lanes;

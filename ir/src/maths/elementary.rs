@@ -6,8 +6,8 @@ use super::{error_function, exp, hyperbolic, inverse_trig, log, power, trig};
 
 macro_rules! elementary {
     ($($(#[$doc:meta])* $name:ident($($x:ident),+) = $family:ident;)*) => {
-        /// A float type with elementary functions: branch free, on any machine, with the special values of C99 Annex F
-        /// and subnormal numbers kept. `docs/maths.md` has the measured errors.
+        /// A float type with elementary functions: branch free, on any machine, with the special values of
+        /// C99 Annex F and subnormal numbers kept. `docs/maths.md` has the measured errors.
         pub trait Elementary: Constants {
             $(
                 $(#[$doc])*

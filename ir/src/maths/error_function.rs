@@ -1,8 +1,8 @@
 //! `erf`, `erfc`.
 //!
-//! Methods: `erf` below 1 a polynomial, above `1 - e^-Q` with `Q` a polynomial fitted to `-log erfc`; `erfc` from
-//! 1/2 on as `e^-x^2 H(t) / (1 + 2x)` with `t = (x - K)/(x + K)`, which maps the half line to an interval on which `H` is
-//! nearly flat (Shepherd and Laframboise 1981). All polynomials minimax.
+//! Methods: `erf` below 1 a polynomial, above `1 - e^-Q` with `Q` a polynomial fitted to `-log erfc`; `erfc`
+//! from 1/2 on as `e^-x^2 H(t) / (1 + 2x)` with `t = (x - K)/(x + K)`, which maps the half line to an
+//! interval on which `H` is nearly flat (Shepherd and Laframboise 1981). All polynomials minimax.
 
 use super::constants::Constants;
 use super::double::{

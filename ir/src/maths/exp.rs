@@ -1,8 +1,8 @@
 //! `exp`, `exp2`, `expm1`.
 //!
-//! Method: `x = n ln 2 + r` with integral `n` and `|r| <= ln 2 / 2` (Cody and Waite 1980, `ln 2` split so that
-//! `n ln 2` loses nothing), a minimax polynomial for `e^r = 1 + r + r^2 P(r)`, and scaling by `2^n` in two factors, so
-//! that subnormal results are rounded once.
+//! Method: `x = n ln 2 + r` with integral `n` and `|r| <= ln 2 / 2` (Cody and Waite 1980, `ln 2` split so
+//! that `n ln 2` loses nothing), a minimax polynomial for `e^r = 1 + r + r^2 P(r)`, and scaling by `2^n` in
+//! two factors, so that subnormal results are rounded once.
 
 use super::constants::Constants;
 use super::double::{Double, add_small, constant, fast_two_sum, polynomial, product, two_product, two_sum};

@@ -1,7 +1,7 @@
 //! `sinh`, `cosh`, `tanh`, `logistic`, `asinh`, `acosh`, `atanh`.
 //!
-//! Methods: exponentials as double words, so that the definitions through `e^x` lose nothing, and the inverse functions
-//! as logarithms of double words.
+//! Methods: exponentials as double words, so that the definitions through `e^x` lose nothing, and the inverse
+//! functions as logarithms of double words.
 
 use super::constants::Constants;
 use super::double::{

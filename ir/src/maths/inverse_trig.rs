@@ -1,13 +1,15 @@
 //! `asin`, `acos`, `atan`, `atan2`.
 //!
-//! Methods: `atan` of a quotient by the angle differences `pi/4` and `pi/2`, which leave `|t| <= tan(pi/8)`, with `t` a
-//! double word; `asin` below 1/2 directly, above by `asin x = pi/2 - 2 asin sqrt((1 - x)/2)`; minimax polynomials.
+//! Methods: `atan` of a quotient by the angle differences `pi/4` and `pi/2`, which leave `|t| <= tan(pi/8)`,
+//! with `t` a double word; `asin` below 1/2 directly, above by `asin x = pi/2 - 2 asin sqrt((1 - x)/2)`;
+//! minimax polynomials.
 
 use super::constants::Constants;
 use super::double::{Double, constant, fast_two_sum, polynomial, quotient, square_root, times_sign, two_sum};
 use super::lanes::Lanes;
 
-/// The angle of the point `(x, y)`, both at least 0 and not both 0, as a sum of two floats, the second far smaller.
+/// The angle of the point `(x, y)`, both at least 0 and not both 0, as a sum of two floats, the second far
+/// smaller.
 #[inline(always)]
 fn angle<T: Constants, L: Lanes<T>>(l: &mut L, y: L::V, x: L::V) -> Double<L::V> {
     let zero = l.float(T::ZERO);

@@ -1,8 +1,8 @@
 //! `log`, `log2`, `log1p`.
 //!
-//! Method: `x = 2^k m` with `sqrt(1/2) <= m < sqrt 2`, `f = m - 1`, `s = f / (2 + f)`; then
-//! `log m = 2 atanh s = f - f^2/2 + s (f^2/2 + s^2 R(s^2))`, where `f` has no error and what follows is small (the
-//! arrangement is that of K. C. Ng's log for 4.3BSD).
+//! Method: `x = 2^k m` with `sqrt(1/2) <= m < sqrt 2`, `f = m - 1`, `s = f / (2 + f)`; then `log m = 2 atanh
+//! s = f - f^2/2 + s (f^2/2 + s^2 R(s^2))`, where `f` has no error and what follows is small (the arrangement
+//! is that of K. C. Ng's log for 4.3BSD).
 
 use super::constants::Constants;
 use super::double::{Double, constant, fast_two_sum, polynomial, two_product, two_sum};
@@ -133,8 +133,8 @@ pub(super) fn log2<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
     at_the_ends(l, y, x)
 }
 
-/// `log(u.hi + u.lo + tail) + extra ln 2` for a positive normal `u.hi`, where each is at most about a rounding
-/// error of the one before. Relatively accurate where `u` is near 1.
+/// `log(u.hi + u.lo + tail) + extra ln 2` for a positive normal `u.hi`, where each is at most about a
+/// rounding error of the one before. Relatively accurate where `u` is near 1.
 #[inline(always)]
 pub(super) fn log_double<T: Constants, L: Lanes<T>>(
     l: &mut L,
@@ -157,8 +157,8 @@ pub(super) fn log_double<T: Constants, L: Lanes<T>>(
     let c = l.mul(c, second);
     let tail = l.mul(tail, first);
     let tail = l.mul(tail, second);
-    // log(m + c) = log m + d - d^2 / 2 with d = c / m = c - c f / m. Near m = 1 all but c is tiny, and is added up
-    // before c is.
+    // log(m + c) = log m + d - d^2 / 2 with d = c / m = c - c f / m. Near m = 1 all but c is tiny, and is
+    // added up before c is.
     let slope = l.div(f, m);
     let both = l.add(c, tail);
     let minus = l.neg(both);

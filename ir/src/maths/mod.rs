@@ -1,8 +1,8 @@
 //! Elementwise functions, each defined once.
 //!
-//! A definition is generic over a machine ([`Lanes`] for floats, [`IntLanes`] for integers): the interpreter runs
-//! it on plain numbers and arrays of them, the code generator on values of a function it is emitting. Same
-//! operations in the same order, hence the same bits.
+//! A definition is generic over a machine ([`Lanes`] for floats, [`IntLanes`] for integers): the interpreter
+//! runs it on plain numbers and arrays of them, the code generator on values of a function it is emitting.
+//! Same operations in the same order, hence the same bits.
 
 mod constants;
 mod double;

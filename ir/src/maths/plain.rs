@@ -288,3 +288,91 @@ plain_int!(i32, i32, u32);
 plain_int!(i64, i64, u64);
 plain_int!(u32, i32, u32);
 plain_int!(u64, i64, u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    macro_rules! floats {
+        ($t:ident, $module:ident) => {
+            mod $module {
+                use super::*;
+
+                const NAN: $t = $t::NAN;
+                const INF: $t = $t::INFINITY;
+                const GREATEST: $t = 0.5 / $t::EPSILON;
+
+                fn same(x: $t, y: $t) -> bool {
+                    x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan()
+                }
+
+                #[test]
+                fn max_and_min_propagate_nan_and_order_zeros() {
+                    let cases = [
+                        (-0.0, 0.0, -0.0, 0.0),
+                        (-0.0, -0.0, -0.0, -0.0),
+                        (0.0, 0.0, 0.0, 0.0),
+                        (1.0, 2.0, 1.0, 2.0),
+                        (-1.0, -2.0, -2.0, -1.0),
+                        (-INF, INF, -INF, INF),
+                        (INF, INF, INF, INF),
+                        (NAN, 1.0, NAN, NAN),
+                        (-NAN, INF, NAN, NAN),
+                        (NAN, NAN, NAN, NAN),
+                    ];
+                    for (a, b, min, max) in cases {
+                        for (a, b) in [(a, b), (b, a)] {
+                            let got_min = Lanes::<$t>::min(&mut Plain, a, b);
+                            let got_max = Lanes::<$t>::max(&mut Plain, a, b);
+                            assert!(same(got_min, min), "min({a}, {b}) = {got_min}");
+                            assert!(same(got_max, max), "max({a}, {b}) = {got_max}");
+                        }
+                    }
+                }
+
+                #[test]
+                fn integral_floats_convert_both_ways() {
+                    for x in [0.0, 1.0, 2.0, 1000.0, GREATEST - 1.0, GREATEST] {
+                        for x in [x, -x] {
+                            let i = Lanes::<$t>::to_int(&mut Plain, x);
+                            assert_eq!(i as $t, x);
+                            assert_eq!(Lanes::<$t>::from_int(&mut Plain, i), x);
+                        }
+                    }
+                }
+
+                #[test]
+                fn halves_round_to_even() {
+                    let cases =
+                        [(0.5, 0.0), (-0.5, -0.0), (1.5, 2.0), (2.5, 2.0), (-0.2, -0.0), (-INF, -INF)];
+                    for (x, y) in cases {
+                        assert!(same(Lanes::<$t>::nearest(&mut Plain, x), y));
+                    }
+                }
+
+                #[test]
+                fn shifts_fill_with_zeros_or_the_sign() {
+                    let bits = Lanes::<$t>::to_bits(&mut Plain, -0.0);
+                    let last = bits.count_zeros();
+                    assert_eq!(Lanes::<$t>::ushr(&mut Plain, bits, last), 1);
+                    assert_eq!(Lanes::<$t>::sshr(&mut Plain, bits, last), -1);
+                    assert_eq!(Lanes::<$t>::ishl(&mut Plain, 1, last), bits);
+                }
+            }
+        };
+    }
+
+    floats!(f32, narrow);
+    floats!(f64, wide);
+
+    #[test]
+    fn unsigned_integers_shift_and_compare_as_either() {
+        let top = 1u32 << 31;
+        assert_eq!(IntLanes::<u32>::shr_arithmetic(&mut Plain, top, 31), u32::MAX);
+        assert_eq!(IntLanes::<u32>::shr_logical(&mut Plain, top, 31), 1);
+        assert!(IntLanes::<i32>::lt_unsigned(&mut Plain, 1, -1));
+        assert!(IntLanes::<i32>::lt(&mut Plain, -1, 1));
+        assert_eq!(IntLanes::<i64>::popcount(&mut Plain, -1), 64);
+        assert_eq!(IntLanes::<i32>::add(&mut Plain, i32::MAX, 1), i32::MIN);
+    }
+}

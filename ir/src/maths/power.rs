@@ -1,7 +1,8 @@
 //! `pow`, `rsqrt`, `cbrt`, `rem`, `sign`.
 //!
-//! Methods: `pow` as `2^(y log2 |x|)` with the logarithm a double word, from `2 atanh s` by the series whose first two
-//! terms and argument are double words; roots by Newton's method with residuals by fused multiply-add.
+//! Methods: `pow` as `2^(y log2 |x|)` with the logarithm a double word, from `2 atanh s` by the series whose
+//! first two terms and argument are double words; roots by Newton's method with residuals by fused
+//! multiply-add.
 
 use super::constants::Constants;
 use super::double::{
@@ -93,7 +94,8 @@ pub(super) fn pow<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V, y: L::V) -> L::
 /// `1 / sqrt x`.
 #[inline(always)]
 pub(super) fn rsqrt<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
-    // Small numbers are scaled so that the residual does not underflow; the root of the factor is a power of two.
+    // Small numbers are scaled so that the residual does not underflow; the root of the factor is a power of
+    // two.
     let small = l.float(T::SMALL);
     let is_small = l.lt(x, small);
     let one = l.float(T::ONE);

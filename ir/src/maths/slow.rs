@@ -31,13 +31,13 @@ const TWO_OVER_PI: [u64; 20] = [
     0x56033046fc7b6bab,
 ];
 
-/// Reduces a finite `x >= 1` by multiples of `pi/2` after Payne and Hanek: `x = m 2^e` with integral `m`, and of the
-/// product of `m` and `2/pi` only the bits that matter to the quadrant and the fraction are formed.
+/// Reduces a finite `x >= 1` by multiples of `pi/2` after Payne and Hanek: `x = m 2^e` with integral `m`, and
+/// of the product of `m` and `2/pi` only the bits that matter to the quadrant and the fraction are formed.
 fn reduce_huge(x: f64) -> Quadrant<i64, f64> {
     let bits = x.to_bits();
     let m = (bits & ((1 << 52) - 1)) | (1 << 52);
-    // e + 62, where e = (biased exponent) - 1075: bit i of the table weighs 2^(63 - i), and those before `start` give
-    // multiples of 4 quadrants.
+    // e + 62, where e = (biased exponent) - 1075: bit i of the table weighs 2^(63 - i), and those before
+    // `start` give multiples of 4 quadrants.
     let start = (bits >> 52) as usize - 1013;
     let (word, shift) = (start / 64, start % 64);
     let window = |i: usize| {

@@ -1,8 +1,9 @@
 //! `sin`, `cos`, `tan`.
 //!
-//! Method: `x = n pi/2 + r` with `|r| <= pi/4`, `pi/2` in three floats (Cody and Waite; the first step is exact with a
-//! fused multiply-add), `r` a double word; minimax polynomials for sine and cosine of `r`; the quadrant chooses. Beyond
-//! `TRIG_LIMIT` the slow functions reduce by all the bits of `2/pi` that matter (Payne and Hanek 1983).
+//! Method: `x = n pi/2 + r` with `|r| <= pi/4`, `pi/2` in three floats (Cody and Waite; the first step is
+//! exact with a fused multiply-add), `r` a double word; minimax polynomials for sine and cosine of `r`; the
+//! quadrant chooses. Beyond `TRIG_LIMIT` the slow functions reduce by all the bits of `2/pi` that matter
+//! (Payne and Hanek 1983).
 
 use super::constants::Constants;
 use super::double::{Double, fast_two_sum, polynomial, quotient, times_sign, two_product, two_sum};
