@@ -131,7 +131,7 @@ impl Random {
     /// Of any magnitude, from several distributions: any bits; magnitudes of 2^-40 to 2^12; -1 to 1; near 1;
     /// -50 to 50; near multiples of pi/4; near small multiples of ln 2 / 2.
     fn number(&mut self) -> f64 {
-        let near = |centre: f64, bits: u64| f64::from_bits(centre.to_bits() ^ bits % 4096);
+        let near = |centre: f64, bits: u64| f64::from_bits(centre.to_bits() ^ (bits % 4096));
         let bits = self.bits();
         let whole = (bits % 513) as f64 - 256.0;
         match bits >> 61 {

@@ -2,11 +2,13 @@
 
 use pullback_ir::maths::{Elementary, Lanes, Plain};
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
-use std::f64::{INFINITY as INF, NAN};
 use std::fmt::LowerExp;
 
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+
 /// A width under test.
-trait Width: Elementary + LowerExp + PartialEq {
+trait Width: Elementary + LowerExp + PartialOrd {
     /// The greatest number, the least normal one and the least subnormal one.
     const EXTREMES: [f64; 3];
     fn of(x: f64) -> Self;
@@ -28,7 +30,8 @@ impl Width for f64 {
 
 /// Equal to the bit, or both NaN.
 fn same<T: Width>(x: T, y: T) -> bool {
-    x.to_bits64() == y.to_bits64() || x != x && y != y
+    let is_nan = |x: T| x.partial_cmp(&x).is_none();
+    x.to_bits64() == y.to_bits64() || is_nan(x) && is_nan(y)
 }
 
 type Unary<T> = fn(&mut Plain, T) -> T;
