@@ -144,3 +144,110 @@ fn floats(array: &Array) -> Box<dyn Iterator<Item = f64> + '_> {
         DType::Bool | DType::I32 | DType::I64 | DType::U32 | DType::U64 => Box::new(std::iter::empty()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pullback_ir::ops::control::barrier::Barrier;
+    use pullback_ir::ops::control::call::Call;
+    use pullback_ir::ops::elementwise::binary::Binary;
+    use pullback_ir::ops::elementwise::unary::Unary;
+    use pullback_ir::ops::shape::reshape::Reshape;
+    use pullback_ir::{Builder, Loc, Shape, TensorType};
+    use std::sync::Arc;
+
+    fn vector(n: usize) -> TensorType {
+        TensorType::new(DType::F64, [n])
+    }
+
+    /// `log(x * y)` and `x`.
+    fn program() -> Program {
+        let mut b = Builder::new("f");
+        let (x, y) = (b.param(vector(2)), b.param(vector(2)));
+        b.set_loc(Loc { file: "model.rs", line: 31, column: 5, via: None });
+        let product = b.mul(x, y).unwrap();
+        let log = b.unary(Unary::Log, product).unwrap();
+        b.finish(&[log, x, log])
+    }
+
+    #[test]
+    fn runs_in_order() {
+        let (x, y) = (Array::from([1.0, 2.0]), Array::from([1.0, 0.5]));
+        let outputs = interpret(&program(), &[x.clone(), y]).unwrap();
+        assert!(outputs[0].bits_equal(&Array::from([0.0, 0.0])));
+        assert!(outputs[1].bits_equal(&x) && outputs[2].bits_equal(&outputs[0]));
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        let x = Array::from([1.0, 2.0]);
+        let count = interpret(&program(), &[x.clone()]).unwrap_err();
+        assert_eq!(count, RuntimeError::ArgumentCount { program: "f".into(), expected: 2, found: 1 });
+        let ty = interpret(&program(), &[x, Array::from([1.0f32, 2.0])]).unwrap_err();
+        assert_eq!(ty.to_string(), "argument 1 of @f has type f32[2] and must have f64[2]");
+    }
+
+    #[test]
+    fn checked_runs_name_the_first_bad_op() {
+        let arguments = [Array::from([1.0, 2.0]), Array::from([1.0, -3.0])];
+        assert!(interpret(&program(), &arguments).is_ok());
+        let Err(RuntimeError::NonFinite(found)) = interpret_checked(&program(), &arguments) else {
+            panic!("log")
+        };
+        assert_eq!((found.op, found.loc.line, found.result, &found.index[..]), ("log", 31, 0, &[1][..]));
+        assert!(found.value.is_nan());
+        assert_eq!(found.operands[0].range, Some((-6.0, 1.0)));
+        let text = found.to_string();
+        assert!(text.contains("log at model.rs:31:5") && text.contains("f64[2] in [-6, 1]"), "{text}");
+    }
+
+    #[test]
+    fn renaming_ops_share_elements_and_calls_nest() {
+        let mut b = Builder::new("inner");
+        let x = b.param(vector(4));
+        let matrix = b.one(Reshape { shape: Shape::new(&[2, 2]) }, &[x]).unwrap();
+        let kept = b.one(Barrier, &[matrix]).unwrap();
+        let inner = Arc::new(b.finish(&[kept]));
+        let mut b = Builder::new("outer");
+        let x = b.param(vector(4));
+        let y = b.one(Call { program: inner.clone() }, &[x]).unwrap();
+        let outer = b.finish(&[y]);
+        let x = Array::from([1.0, 2.0, 3.0, 4.0]);
+        let y = interpret(&outer, &[x.clone()]).unwrap().remove(0);
+        assert_eq!(y.as_slice::<f64>().unwrap().as_ptr(), x.as_slice::<f64>().unwrap().as_ptr());
+        let by_evaluation =
+            eval::evaluate_arrays(&Call { program: inner }.into(), Loc::UNKNOWN, &[x]).unwrap();
+        assert!(by_evaluation[0].bits_equal(&y));
+    }
+
+    #[test]
+    fn values_are_freed_at_their_last_use() {
+        let n = 1 << 16;
+        let mut b = Builder::new("chain");
+        let mut x = b.param(vector(n));
+        for i in 0..2000 {
+            x = b.one(if i % 2 == 0 { Binary::Add } else { Binary::Sub }, &[x, x]).unwrap();
+        }
+        // All values together would take a gigabyte; the pool would show it.
+        let program = b.finish(&[x]);
+        let argument = Array::zeros(vector(n)).unwrap();
+        let before = crate::pool::statistics();
+        interpret(&program, &[argument]).unwrap();
+        let after = crate::pool::statistics();
+        assert!(after.fresh - before.fresh < 500, "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn a_million_ops_need_little_stack() {
+        let mut b = Builder::new("long");
+        let mut x = b.param(TensorType::scalar(DType::F64));
+        let one = b.scalar(1.0f64).unwrap();
+        for _ in 0..1_000_000 {
+            x = b.add(x, one).unwrap();
+        }
+        let program = b.finish(&[x]);
+        let thread = std::thread::Builder::new().stack_size(1 << 18);
+        let result = thread.spawn(move || interpret(&program, &[Array::from(0.0)])).unwrap().join().unwrap();
+        assert_eq!(result.unwrap()[0].item::<f64>(), Ok(1e6));
+    }
+}

@@ -79,3 +79,90 @@ fn type_error(op: &Op, loc: Loc, operands: &[Array], problem: Problem) -> Runtim
     let operands = operands.iter().map(|a| a.ty().clone()).collect();
     RuntimeError::Type(TypeError { op: op.name().into(), operands, problem: Box::new(problem), loc })
 }
+
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    /// The only result of an op.
+    pub(super) fn one(op: impl Into<Op>, operands: &[Array]) -> Array {
+        let op = op.into();
+        evaluate_arrays(&op, Loc::UNKNOWN, operands).unwrap_or_else(|error| panic!("{error}")).remove(0)
+    }
+
+    /// Fails unless the arrays have the same bits.
+    #[track_caller]
+    pub(super) fn check(found: Array, expected: impl Into<Array>) {
+        let expected = expected.into();
+        if let Some(difference) = found.first_difference(&expected) {
+            panic!("{difference}\nfound {found:?}\nexpected {expected:?}");
+        }
+    }
+
+    /// A deterministic sequence of words.
+    pub(super) fn words(n: usize) -> Vec<u64> {
+        let mut state = 0x9E37_79B9_7F4A_7C15u64;
+        let next = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        (0..n).map(next).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::set_threads;
+    use pullback_ir::ops::control::custom_call::SAMPLE_TARGET;
+    use pullback_ir::ops::leaf::iota::Iota;
+    use pullback_ir::{DType, TensorType};
+
+    /// Every sample of every op, on one thread and on two: results of the inferred types with the same bits.
+    #[test]
+    fn samples_give_the_same_bits_on_any_number_of_threads() {
+        control::custom_call::register(SAMPLE_TARGET, 1, |_, inputs, outputs| {
+            let x = inputs[0].as_slice::<f64>().map_err(|e| e.to_string())?;
+            let y = outputs[0].as_mut_slice::<f64>().map_err(|e| e.to_string())?;
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
+            Ok(())
+        });
+        for sample in Op::ALL.iter().flat_map(|family| (family.samples)()) {
+            let operands: Vec<Array> = sample.literals(1).iter().map(Array::from_literal).collect();
+            let types: Vec<&TensorType> = operands.iter().map(Array::ty).collect();
+            let expected = sample.op.infer(&types).unwrap();
+            let run = |threads| {
+                set_threads(threads);
+                evaluate_arrays(&sample.op, Loc::UNKNOWN, &operands)
+                    .unwrap_or_else(|error| panic!("{:?}: {error}", sample.op))
+            };
+            let (one, two) = (run(1), run(2));
+            assert_eq!(one.len(), expected.len());
+            for ((one, two), ty) in one.iter().zip(&two).zip(&expected) {
+                assert_eq!(one.ty(), ty, "{:?}", sample.op);
+                assert!(one.bits_equal(two), "{:?}", sample.op);
+            }
+        }
+    }
+
+    #[test]
+    fn operands_are_checked() {
+        let wrong = evaluate_arrays(
+            &Op::Iota(Iota { ty: TensorType::scalar(DType::I32), dim: 0 }),
+            Loc::UNKNOWN,
+            &[],
+        );
+        assert!(matches!(wrong, Err(RuntimeError::Type(_))));
+        let huge = Iota { ty: TensorType::new(DType::I32, [1 << 40, 1 << 20]), dim: 0 };
+        assert!(matches!(evaluate_arrays(&huge.into(), Loc::UNKNOWN, &[]), Err(RuntimeError::Type(_))));
+    }
+
+    #[test]
+    fn literals_fold() {
+        let op = Op::from(pullback_ir::ops::elementwise::binary::Binary::Add);
+        let sum = evaluate_literals(&op, &[Literal::scalar(1.5f32), Literal::scalar(2.0f32)]).unwrap();
+        assert_eq!(sum, [Literal::scalar(3.5f32)]);
+    }
+}

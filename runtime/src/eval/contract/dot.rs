@@ -142,3 +142,78 @@ impl Contraction {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Array;
+    use crate::eval::testing::{check, one, words};
+    use crate::kernels::reduce::contiguous;
+
+    fn dot(dims: [&[usize]; 4], x: impl Into<Array>, y: impl Into<Array>) -> Array {
+        let [lhs_contract, rhs_contract, lhs_batch, rhs_batch] = dims.map(Dims::from_slice);
+        one(Dot { lhs_contract, rhs_contract, lhs_batch, rhs_batch }, &[x.into(), y.into()])
+    }
+
+    #[test]
+    fn small_products() {
+        let (x, y) = ([[1, 2], [3, 4]], [[5, 6], [7, 8]]);
+        check(dot([&[1], &[0], &[], &[]], x, y), [[19, 22], [43, 50]]);
+        check(dot([&[0], &[0], &[], &[]], x, y), [[26, 30], [38, 44]]);
+        check(dot([&[1], &[1], &[], &[]], x, y), [[17, 23], [39, 53]]);
+        check(dot([&[1], &[1], &[0], &[0]], x, y), [17, 53]);
+        check(dot([&[0, 1], &[1, 0], &[], &[]], x, y), 69);
+        check(dot([&[], &[], &[], &[]], [1.0f64, 2.0], [3.0f64]), [[3.0f64], [6.0]]);
+        check(dot([&[0], &[0], &[], &[]], [u64::MAX, 1], [2u64, 3]), 1u64);
+        check(dot([&[1], &[0], &[], &[]], [[0.0f32; 0]; 2], [[0.0f32; 3]; 0]), [[0.0f32; 3]; 2]);
+        check(dot([&[0], &[0], &[], &[]], [0.0f64, 1.0], [f64::INFINITY, 1.0]), f64::NAN);
+        check(dot([&[0], &[0], &[], &[]], [-0.0f64], [1.0f64]), -0.0f64);
+    }
+
+    fn floats(shape: &[usize], seed: usize) -> Array {
+        let n: usize = shape.iter().product();
+        let x: Vec<f32> = words(n + seed)[seed..].iter().map(|&w| (w as i32) as f32 * 1e-9).collect();
+        Array::from_slice(&x, shape).unwrap()
+    }
+
+    /// A thin product is the sum of rounded products in the documented order.
+    #[test]
+    fn thin_products_follow_the_order_of_sums() {
+        let (x, y) = (floats(&[3, 9000], 0), floats(&[9000], 5));
+        let found = dot([&[1], &[0], &[], &[]], x.clone(), y.clone());
+        let y = y.to_vec::<f32>().unwrap();
+        let expected: Vec<f32> = x
+            .as_slice::<f32>()
+            .unwrap()
+            .chunks(9000)
+            .map(|row| {
+                let products: Vec<f32> = row.iter().zip(&y).map(|(x, y)| x * y).collect();
+                contiguous(&products, 0.0, |a, b| a + b)
+            })
+            .collect();
+        check(found, Array::vector(&expected));
+    }
+
+    /// The same product through every arrangement of dimensions: in place through strides, and packed.
+    #[test]
+    fn layouts_do_not_change_the_bits_of_gemm() {
+        use pullback_ir::ops::shape::transpose::Transpose;
+        let permuted =
+            |x: &Array, p: &[usize]| one(Transpose { permutation: Dims::from_slice(p) }, &[x.clone()]);
+        let (x, y) = (floats(&[2, 12, 5, 6], 0), floats(&[2, 5, 6, 11], 9));
+        let expected = dot([&[2, 3], &[1, 2], &[0], &[0]], x.clone(), y.clone());
+        assert_eq!(expected.ty().to_string(), "f32[2,12,11]");
+        let packed =
+            dot([&[0, 3], &[3, 1], &[1], &[2]], permuted(&x, &[2, 0, 1, 3]), permuted(&y, &[3, 2, 0, 1]));
+        assert!(expected.bits_equal(&packed));
+        let flat =
+            dot([&[2], &[1], &[0], &[0]], x.reshaped([2, 12, 30]).unwrap(), y.reshaped([2, 30, 11]).unwrap());
+        assert!(expected.bits_equal(&flat));
+        let transposed = dot(
+            [&[1], &[1], &[0], &[0]],
+            permuted(&x.reshaped([2, 12, 30]).unwrap(), &[0, 2, 1]),
+            y.reshaped([2, 30, 11]).unwrap(),
+        );
+        assert!(expected.bits_equal(&transposed));
+    }
+}

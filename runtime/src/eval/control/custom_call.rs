@@ -55,3 +55,34 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Array;
+    use crate::eval::evaluate_arrays;
+    use pullback_ir::{DType, Op, TensorType};
+
+    fn call(target: &str) -> Op {
+        let results = vec![TensorType::new(DType::I32, [2])];
+        CustomCall { target: target.into(), version: 3, attributes: "7".into(), results }.into()
+    }
+
+    #[test]
+    fn kernels_are_found_by_target_and_version() {
+        let run = |target| evaluate_arrays(&call(target), Loc::UNKNOWN, &[Array::from([1, 2])]);
+        assert!(matches!(run("test.add"), Err(RuntimeError::UnknownCustomCall { version: 3, .. })));
+        register("test.add", 3, |attributes, inputs, outputs| {
+            let by: i32 = attributes.parse().map_err(|_| "the attribute must be a number".to_string())?;
+            let x = inputs[0].as_slice::<i32>().map_err(|e| e.to_string())?;
+            let y = outputs[0].as_mut_slice::<i32>().map_err(|e| e.to_string())?;
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = x + by);
+            Ok(())
+        });
+        assert_eq!(run("test.add").unwrap()[0].to_vec::<i32>().unwrap(), [8, 9]);
+        register("test.fail", 3, |_, _, _| Err("not today".into()));
+        assert!(run("test.fail").unwrap_err().to_string().contains("not today"));
+        register("test.panic", 3, |_, _, _| panic!("oh no"));
+        assert!(run("test.panic").unwrap_err().to_string().contains("it panicked: oh no"));
+    }
+}

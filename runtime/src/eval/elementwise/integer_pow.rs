@@ -87,3 +87,40 @@ where
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Array;
+    use crate::eval::testing::{check, one};
+
+    fn pow(exponent: i32, x: impl Into<Array>) -> Array {
+        one(IntegerPow { exponent }, &[x.into()])
+    }
+
+    #[test]
+    fn exponents() {
+        let x = [2.0f64, -3.0, 0.0, f64::NAN];
+        check(pow(0, x), [1.0f64; 4]);
+        check(pow(1, x), x);
+        check(pow(2, x), [4.0f64, 9.0, 0.0, f64::NAN]);
+        check(pow(3, x), [8.0f64, -27.0, 0.0, f64::NAN]);
+        check(pow(5, x), [32.0f64, -243.0, 0.0, f64::NAN]);
+        check(pow(-1, x), [0.5f64, 1.0 / -3.0, f64::INFINITY, f64::NAN]);
+        check(pow(-2, x), [0.25f64, 1.0 / 9.0, f64::INFINITY, f64::NAN]);
+        check(pow(i32::MIN, [1.0f32, 2.0]), [1.0f32, 0.0]);
+        check(pow(3, [3i32, -2, i32::MAX]), [27, -8, i32::MAX]);
+        check(pow(0, [0u64]), [1u64]);
+    }
+
+    /// Exponents with a loop of their own give what the general one gives.
+    #[test]
+    fn compiled_exponents_agree_with_the_general_one() {
+        for exponent in [-1, 2, 3] {
+            for x in [0.1f64, -1.7, 1e200, 3e-320] {
+                let expected = IntegerPow { exponent }.float::<f64, Plain>(&mut Plain, x);
+                check(pow(exponent, x), expected);
+            }
+        }
+    }
+}

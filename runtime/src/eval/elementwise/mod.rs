@@ -43,16 +43,29 @@ macro_rules! by_kind {
 }
 pub(in crate::eval) use by_kind;
 
-/// Runs an expression once for each of some rows of a table of functions, with `$F` a type whose `ROW` is the row,
-/// so that the loop is compiled for that row alone; another one for the other rows.
+/// Makes a module `row` with a type per row of a table of functions, whose `ROW` is the row: loops are generic over
+/// such a type, so that each is compiled for one row alone.
+macro_rules! rows {
+    ($Rows:ident: $($row:ident)*) => {
+        trait Row: Sync {
+            const ROW: $Rows;
+        }
+        mod row {
+            $(pub(super) struct $row;
+            impl super::Row for $row {
+                const ROW: super::$Rows = super::$Rows::$row;
+            })*
+        }
+    };
+}
+use rows;
+
+/// Runs an expression for some rows, with `$F` the type of the row at hand; another one for the other rows.
 macro_rules! by_row {
     ($op:expr, $Rows:ident: [$($row:ident)*], $F:ident => $body:expr, [$($other:ident)*] => $rest:expr) => {
         match $op {
             $($Rows::$row => {
-                struct $F;
-                impl Row for $F {
-                    const ROW: $Rows = $Rows::$row;
-                }
+                use row::$row as $F;
                 $body
             })*
             $($Rows::$other => $rest,)*

@@ -30,3 +30,17 @@ where
     simple(&Function, [inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?], out.as_mut_slice::<T>()?);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Array;
+    use crate::eval::testing::{check, one};
+
+    #[test]
+    fn zero_tangents_stay_zero() {
+        let t = Array::from([0.0f64, -0.0, 0.0, 2.0, f64::NAN, -0.0, 0.0]);
+        let slope = Array::from([f64::INFINITY, f64::NAN, f64::NEG_INFINITY, f64::INFINITY, 0.0, -3.0, -3.0]);
+        check(one(ScaleBy, &[t, slope]), [0.0, -0.0, 0.0, f64::INFINITY, f64::NAN, 0.0, -0.0]);
+    }
+}

@@ -19,3 +19,20 @@ pub(in crate::eval) fn evaluate(inputs: &[View<'_>], out: &mut ViewMut<'_>) -> R
     });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::array::Array;
+    use crate::eval::testing::{check, one};
+    use pullback_ir::ops::elementwise::select::Select;
+
+    #[test]
+    fn takes_one_side() {
+        let condition = Array::from([true, false, true]);
+        let (x, y) = (Array::from([1.0f32, 2.0, f32::NAN]), Array::from([-1.0f32, f32::NAN, 3.0]));
+        check(one(Select, &[condition.clone(), x, y]), [1.0f32, f32::NAN, f32::NAN]);
+        let (x, y) = (Array::from([true, true, false]), Array::from([false, false, true]));
+        check(one(Select, &[condition, x, y]), [true, false, false]);
+        check(one(Select, &[Array::from(false), Array::from(1u64), Array::from(2u64)]), 2u64);
+    }
+}

@@ -50,7 +50,7 @@ impl Places<'_> {
         Ok(())
     }
 
-    /// The index meant, or `None` if there is none. Clipping to an empty extent leaves none either.
+    /// The index meant, or `None` if there is none. The type rule refuses to clip to an empty extent.
     fn resolve(&self, index: i128, bound: usize) -> Result<Option<usize>, RuntimeError> {
         if (0..bound as i128).contains(&index) {
             return Ok(Some(index as usize));
@@ -86,4 +86,111 @@ fn reader<'a>(indices: &View<'a>) -> Result<impl Fn(usize) -> i128 + use<'a>, Ar
         Slice::U32(s) => i128::from(s[i]),
         Slice::U64(s) => i128::from(s[i]),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::array::{Array, Element};
+    use crate::error::RuntimeError;
+    use crate::eval::evaluate_arrays;
+    use crate::eval::testing::{check, one};
+    use pullback_ir::ops::index::IndexMode;
+    use pullback_ir::ops::index::gather::Gather;
+    use pullback_ir::ops::index::scatter::{Scatter, ScatterKind};
+    use pullback_ir::{Dims, Loc};
+
+    fn gather(index_dims: &[usize], batch_dims: usize, mode: IndexMode) -> Gather {
+        Gather { index_dims: Dims::from_slice(index_dims), batch_dims, mode }
+    }
+
+    fn scatter(kind: ScatterKind, index_dims: &[usize], batch_dims: usize, mode: IndexMode) -> Scatter {
+        Scatter { kind, index_dims: Dims::from_slice(index_dims), batch_dims, mode }
+    }
+
+    fn table() -> Array {
+        Array::from([[1.0f64, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    }
+
+    #[test]
+    fn gathers_rows_columns_elements_and_batches() {
+        let checked = IndexMode::Checked;
+        check(
+            one(gather(&[0], 0, checked), &[table(), Array::from([[1i64], [0], [1]])]),
+            [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+        );
+        check(one(gather(&[1], 0, checked), &[table(), Array::from([[2i32]])]), [[3.0, 6.0]]);
+        check(one(gather(&[1, 0], 0, checked), &[table(), Array::from([[2u64, 1], [0, 0]])]), [6.0, 1.0]);
+        check(
+            one(gather(&[1], 1, checked), &[table(), Array::from([[[2u32], [0]], [[1], [1]]])]),
+            [[3.0, 1.0], [5.0, 5.0]],
+        );
+        check(one(gather(&[0], 0, checked), &[table(), Array::from([1i64])]), [4.0, 5.0, 6.0]);
+        check(
+            one(gather(&[], 0, checked), &[table(), Array::from([[0i64; 0]; 1])]),
+            [[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]],
+        );
+        check(one(gather(&[0], 0, checked), &[table(), Array::from([[0i64; 1]; 0])]), [[0.0f64; 3]; 0]);
+    }
+
+    #[test]
+    fn modes_say_what_an_index_out_of_range_means() {
+        let indices = Array::from([[-1i64], [2], [i64::MAX], [0]]);
+        check(one(gather(&[0], 0, IndexMode::Clip), &[Array::from([7, 8]), indices.clone()]), [7, 8, 8, 7]);
+        check(one(gather(&[0], 0, IndexMode::Drop), &[Array::from([7, 8]), indices.clone()]), [0, 0, 0, 7]);
+        let loc = Loc::caller();
+        let failed = |indices: Array| {
+            let op = gather(&[0], 0, IndexMode::Checked).into();
+            evaluate_arrays(&op, loc, &[Array::from([7, 8]), indices]).unwrap_err()
+        };
+        let expected = |index| RuntimeError::IndexOutOfRange { op: "gather", index, bound: 2, loc };
+        assert_eq!(failed(indices), expected(-1));
+        assert_eq!(failed(Array::from([[u64::MAX]])), expected(u64::MAX as i128));
+        assert!(expected(2).to_string().contains("index/mod.rs"));
+        // Nothing can be read from an empty dimension; the type rule refuses to clip to one.
+        let empty = [Array::from([0i32; 0]), Array::from([[0i64], [5]])];
+        check(one(gather(&[0], 0, IndexMode::Drop), &empty), [0, 0]);
+    }
+
+    fn scattered<T: Element>(op: Scatter, operand: &[T], indices: &[i64], updates: &[T]) -> Array {
+        let indices = Array::from_slice(indices, [indices.len(), 1]).unwrap();
+        one(op, &[Array::vector(operand), indices, Array::vector(updates)])
+    }
+
+    #[test]
+    fn duplicates_apply_in_the_order_of_the_updates() {
+        let checked = IndexMode::Checked;
+        let set = scatter(ScatterKind::Set, &[0], 0, checked);
+        check(scattered(set, &[1, 2, 3], &[2, 0, 2], &[10, 20, 30]), [20, 2, 30]);
+        let add = scatter(ScatterKind::Add, &[0], 0, checked);
+        check(scattered(add.clone(), &[1, 2, 3], &[2, 0, 2], &[10, 20, 30]), [21, 2, 43]);
+        // (1 + 1e16) - 1e16 rounds to 0, in this order only.
+        check(scattered(add.clone(), &[1.0], &[0, 0], &[1e16, -1e16]), [0.0]);
+        check(scattered(add, &[i32::MAX], &[0], &[1]), [i32::MIN]);
+    }
+
+    #[test]
+    fn scatters_windows_batches_and_modes() {
+        let rows = scatter(ScatterKind::Add, &[0], 0, IndexMode::Checked);
+        let updates = Array::from([[1.0f64, 1.0, 1.0], [2.0, 2.0, 2.0]]);
+        check(one(rows, &[table(), Array::from([[1i64], [1]]), updates]), [[1.0, 2.0, 3.0], [7.0, 8.0, 9.0]]);
+        let batched = scatter(ScatterKind::Set, &[1], 1, IndexMode::Checked);
+        check(
+            one(batched, &[table(), Array::from([[[0i64]], [[2]]]), Array::from([[-1.0f64], [-2.0]])]),
+            [[-1.0, 2.0, 3.0], [4.0, 5.0, -2.0]],
+        );
+        let drop = scatter(ScatterKind::Set, &[0], 0, IndexMode::Drop);
+        check(scattered(drop, &[true, true], &[5, 1, -1], &[false, false, false]), [true, false]);
+        let clip = scatter(ScatterKind::Add, &[0], 0, IndexMode::Clip);
+        check(scattered(clip, &[1u64, 2], &[5, -1], &[10, 20]), [21u64, 12]);
+        let checked = scatter(ScatterKind::Set, &[0], 0, IndexMode::Checked).into();
+        let failed = evaluate_arrays(
+            &checked,
+            Loc::UNKNOWN,
+            &[Array::from([1]), Array::from([[1i64]]), Array::from([1])],
+        );
+        assert!(matches!(
+            failed,
+            Err(RuntimeError::IndexOutOfRange { op: "scatter", index: 1, bound: 1, .. })
+        ));
+    }
 }

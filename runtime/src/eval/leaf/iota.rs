@@ -29,3 +29,20 @@ fn number<T: Element>(index: usize) -> T {
         DType::Bool | DType::I32 | DType::I64 | DType::U32 | DType::U64 => T::from_bits64(index as u64),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Array;
+    use crate::eval::testing::{check, one};
+
+    #[test]
+    fn counts_along_its_dimension() {
+        let iota = |dtype, shape: &[usize], dim| one(Iota { ty: TensorType::new(dtype, shape), dim }, &[]);
+        check(iota(DType::I32, &[2, 3], 0), [[0, 0, 0], [1, 1, 1]]);
+        check(iota(DType::F64, &[2, 3], 1), [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]);
+        check(iota(DType::U64, &[2, 2, 1], 1), [[[0u64], [1]], [[0], [1]]]);
+        check(iota(DType::F32, &[0, 3], 1), [[0.0f32; 3]; 0]);
+        check(iota(DType::I64, &[3, 0], 0), Array::from([[0i64; 0]; 3]));
+    }
+}

@@ -39,3 +39,27 @@ fn first_extreme<T: Element>(elements: impl Iterator<Item = T>, extreme: Extreme
     }
     best.map_or(0, |(i, _)| i as i64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Array;
+    use crate::eval::testing::{check, one};
+
+    fn arg(extreme: Extreme, dim: usize, x: impl Into<Array>) -> Array {
+        one(ArgReduce { extreme, dim }, &[x.into()])
+    }
+
+    #[test]
+    fn first_extreme_or_first_nan() {
+        check(arg(Extreme::Max, 0, [0.0f64, 3.0, 3.0]), 1i64);
+        check(arg(Extreme::Min, 0, [2.0f64, -1.0, -1.0]), 1i64);
+        check(arg(Extreme::Max, 0, [0.0f64, 1.0, f64::NAN, f64::NAN]), 2i64);
+        check(arg(Extreme::Min, 0, [f64::NAN, f64::NEG_INFINITY]), 0i64);
+        check(arg(Extreme::Max, 0, [-0.0f32, 0.0]), 0i64);
+        check(arg(Extreme::Max, 0, [1u64, u64::MAX, 3]), 1i64);
+        check(arg(Extreme::Max, 1, [[1, 5, 2], [7, 0, 7]]), [1i64, 0]);
+        check(arg(Extreme::Min, 0, [[1, 5, 2], [7, 0, 7]]), [0i64, 1, 0]);
+        check(arg(Extreme::Max, 1, [[0.0f32; 3]; 0]), [0i64; 0]);
+    }
+}

@@ -140,3 +140,77 @@ impl Boxes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Array;
+    use crate::eval::testing::{check, one, words};
+
+    fn reduce(reducer: Reducer, dims: &[usize], x: impl Into<Array>) -> Array {
+        one(Reduce { reducer, dims: Dims::from_slice(dims) }, &[x.into()])
+    }
+
+    #[test]
+    fn small_sums_over_any_dimensions() {
+        let x = [[1.0f64, 2.0, 3.0], [4.0, 5.0, 6.0]];
+        check(reduce(Reducer::Sum, &[1], x), [6.0f64, 15.0]);
+        check(reduce(Reducer::Sum, &[0], x), [5.0f64, 7.0, 9.0]);
+        check(reduce(Reducer::Sum, &[1, 0], x), 21.0f64);
+        check(reduce(Reducer::Sum, &[], x), x);
+        check(reduce(Reducer::Prod, &[0], [[2, 3], [4, 5]]), [8, 15]);
+        check(reduce(Reducer::Sum, &[0], [i32::MAX, 1]), i32::MIN);
+    }
+
+    #[test]
+    fn extremes_and_logic() {
+        check(reduce(Reducer::Max, &[0], [1.0f32, f32::NAN, 3.0]), f32::NAN);
+        check(reduce(Reducer::Max, &[0], [-0.0f32, 0.0, -0.0]), 0.0f32);
+        check(reduce(Reducer::Min, &[0], [0.0f32, -0.0]), -0.0f32);
+        check(reduce(Reducer::Max, &[0], [-5i64, -7]), -5i64);
+        check(reduce(Reducer::Min, &[0], [u64::MAX, 3]), 3u64);
+        check(reduce(Reducer::And, &[1], [[true, true], [true, false]]), [true, false]);
+        check(reduce(Reducer::Or, &[0], [[true, false], [false, false]]), [true, false]);
+        check(reduce(Reducer::And, &[0], [0b110u32, 0b011]), 0b010u32);
+        check(reduce(Reducer::Or, &[0], [0b100i64, 0b001]), 0b101i64);
+    }
+
+    #[test]
+    fn nothing_gives_the_identity_and_one_element_itself() {
+        check(reduce(Reducer::Sum, &[1], [[0.0f64; 0]; 2]), [0.0f64, 0.0]);
+        check(reduce(Reducer::Prod, &[0], [[0.0f32; 2]; 0]), [1.0f32, 1.0]);
+        check(reduce(Reducer::And, &[0], [true; 0]), true);
+        check(reduce(Reducer::And, &[0], [0i32; 0]), -1);
+        check(reduce(Reducer::Or, &[0], [0u64; 0]), 0u64);
+        check(reduce(Reducer::Sum, &[1], [[1.0f64; 3]; 0]), [0.0f64; 0]);
+        check(reduce(Reducer::Sum, &[0], [[-0.0f64, 1.0]]), [-0.0f64, 1.0]);
+    }
+
+    /// Whatever the dimensions, each result is the contiguous reduction of its elements in row-major order.
+    #[test]
+    fn order_does_not_depend_on_the_layout() {
+        let shapes: [(&[usize], &[usize]); 8] = [
+            (&[5000, 37], &[0]),
+            (&[37, 5000], &[1]),
+            (&[3, 4100, 20], &[1]),
+            (&[70, 3, 80], &[2, 0]),
+            (&[70, 16, 80], &[0]),
+            (&[9000], &[0]),
+            (&[20, 9, 20], &[0, 1]),
+            (&[90, 5, 3], &[0]),
+        ];
+        for (extents, dims) in shapes {
+            let shape = Shape::new(extents);
+            let x: Vec<f32> = words(shape.elements()).iter().map(|&w| (w as i32) as f32 * 1e-3).collect();
+            let found = reduce(Reducer::Sum, dims, Array::from_slice(&x, extents).unwrap());
+            let mut groups = vec![Vec::new(); found.elements()];
+            for (position, &element) in x.iter().enumerate() {
+                let index = crate::array::unravel(position, &shape);
+                let kept = (0..extents.len()).filter(|d| !dims.contains(d));
+                groups[kept.fold(0, |at, d| at * extents[d] + index[d])].push(element);
+            }
+            let expected: Vec<f32> = groups.iter().map(|g| contiguous(g, 0.0, |a, b| a + b)).collect();
+            check(found.reshaped([expected.len()]).unwrap(), Array::vector(&expected));
+        }
+    }
+}
