@@ -12,6 +12,7 @@ pub mod literal;
 pub mod loc;
 pub mod maths;
 pub mod ops;
+pub mod passes;
 pub mod program;
 pub mod recipe;
 pub mod rules;

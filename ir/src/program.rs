@@ -4,6 +4,7 @@
 //! program order; ids are slotmap keys and say nothing about order. Nested programs are `Arc<Program>`
 //! attributes of the op that owns them, and closed.
 
+use crate::literal::Literal;
 use crate::loc::Loc;
 use crate::ops::Op;
 use crate::shape::TensorType;
@@ -135,6 +136,14 @@ impl Program {
             Op::Constant(constant) => constant.value.splat_float() == Some(0.0),
             _ => false,
         })
+    }
+
+    /// The constant that a value of this program is, if it is one.
+    pub fn constant(&self, value: Value) -> Option<&Literal> {
+        match &self.producer(value)?.op {
+            Op::Constant(constant) => Some(&constant.value),
+            _ => None,
+        }
     }
 
     /// Number of ops, nested programs not counted.

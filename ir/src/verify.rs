@@ -30,7 +30,7 @@ pub struct VerifyError {
     /// Where the op comes from.
     pub loc: Loc,
     /// Which promise is broken.
-    pub problem: Flaw,
+    pub problem: Box<Flaw>,
 }
 
 impl VerifyError {
@@ -99,7 +99,7 @@ fn verify(
             program: program.name().to_string(),
             op: Some(op_line(program, node)),
             loc: node.loc,
-            problem,
+            problem: Box::new(problem),
         };
         check_operands(program, &defined, at, &node.operands).map_err(fail)?;
         check_attrs(&node.op).map_err(fail)?;
@@ -120,7 +120,7 @@ fn verify(
     check_operands(program, &defined, program.len(), program.outputs()).map_err(|problem| VerifyError {
         op: None,
         loc: Loc::UNKNOWN,
-        problem,
+        problem: Box::new(problem),
         program: program.name().into(),
     })?;
     Ok(levels)
@@ -132,7 +132,7 @@ fn check_values(program: &Program) -> Result<SecondaryMap<Value, usize>, VerifyE
         program: program.name().to_string(),
         op: node.map(|node| op_line(program, node)),
         loc: node.map_or(Loc::UNKNOWN, |node| node.loc),
-        problem,
+        problem: Box::new(problem),
     };
     let mut defined = SecondaryMap::new();
     for (i, &param) in program.params.iter().enumerate() {

@@ -4,8 +4,9 @@ use crate::array::{Array, unravel};
 use crate::error::{NonFinite, OperandRange, RuntimeError};
 use crate::eval;
 use crate::view::{View, ViewMut};
+use pullback_ir::passes::Evaluate;
 use pullback_ir::program::Node;
-use pullback_ir::{DType, Op, Program, Value};
+use pullback_ir::{DType, Literal, Op, Program, Value};
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
 
@@ -20,6 +21,15 @@ pub fn interpret(program: &Program, arguments: &[Array]) -> Result<Vec<Array>, R
 /// As [`interpret`], but fails with [`RuntimeError::NonFinite`] at the first op that produces an infinity or NaN.
 pub fn interpret_checked(program: &Program, arguments: &[Array]) -> Result<Vec<Array>, RuntimeError> {
     run(program, arguments, &check_finite)
+}
+
+/// Evaluates constants for the passes over programs.
+pub struct Interpreter;
+
+impl Evaluate for Interpreter {
+    fn evaluate(&self, op: &Op, operands: &[Literal]) -> Option<Vec<Literal>> {
+        eval::evaluate_literals(op, operands).ok()
+    }
 }
 
 /// Looks at an op just computed: its operands and results.

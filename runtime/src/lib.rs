@@ -16,5 +16,5 @@ pub mod view;
 
 pub use array::{Array, ArrayError, Difference, Element, Nested};
 pub use error::RuntimeError;
-pub use interpreter::{interpret, interpret_checked};
+pub use interpreter::{Interpreter, interpret, interpret_checked};
 pub use view::{View, ViewMut};

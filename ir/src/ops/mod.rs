@@ -235,6 +235,37 @@ primitives! {
 }
 
 impl Op {
+    /// Whether each element of the one result is a function of the operands' elements at the same index.
+    pub fn is_elementwise(&self) -> bool {
+        match self {
+            Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Select(_)
+            | Op::Convert(_)
+            | Op::Bitcast(_)
+            | Op::ScaleBy(_)
+            | Op::IntegerPow(_) => true,
+            Op::Constant(_)
+            | Op::Iota(_)
+            | Op::Reshape(_)
+            | Op::Transpose(_)
+            | Op::Broadcast(_)
+            | Op::Slice(_)
+            | Op::Pad(_)
+            | Op::Concat(_)
+            | Op::Reverse(_)
+            | Op::Reduce(_)
+            | Op::ArgReduce(_)
+            | Op::Dot(_)
+            | Op::Gather(_)
+            | Op::Scatter(_)
+            | Op::Call(_)
+            | Op::CustomCall(_)
+            | Op::Barrier(_) => false,
+        }
+    }
+
     /// The primitive of this name with these attributes. Attributes that it does not have are an error.
     pub fn parse(name: &str, attrs: &mut AttrReader) -> Result<Op, AttrError> {
         let family = Op::ALL
