@@ -3,6 +3,7 @@
 
 use pullback_autodiff::AdError;
 use pullback_ir::{DType, Loc, Problem, TensorType, TypeError};
+use pullback_lower::LowerError;
 use pullback_runtime::{ArrayError, RuntimeError};
 use std::sync::Arc;
 use thiserror::Error as ThisError;
@@ -22,6 +23,9 @@ pub enum Error {
     /// A derivative could not be made.
     #[error(transparent)]
     Autodiff(#[from] AdError),
+    /// A program could not be compiled.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
     /// A number was asked of a tensor that has none yet.
     #[error(
         "ValueUnknownWhileTracing: the value of {ty} made at {made} is asked for at {asked}, but {transform} (at \

@@ -1,11 +1,14 @@
 //! Running programs and single ops on arrays.
 
-use crate::apply::apply_program;
+use crate::apply::{apply_program, arrays};
 use crate::error::Error;
 use crate::tensor::Tensor;
+use crate::trace::newest;
 use pullback_ir::{Loc, Op, Program};
+use pullback_lower::{Executable, Options, lower};
 use pullback_runtime::eval::evaluate_arrays;
 use pullback_runtime::{Array, RuntimeError, interpret};
+use std::sync::OnceLock;
 
 /// The results of one op.
 pub(crate) fn run_op(op: &Op, operands: &[Array], loc: Loc) -> Result<Vec<Array>, Error> {
@@ -25,18 +28,48 @@ fn from_runtime(error: RuntimeError) -> Error {
     }
 }
 
-/// A program made ready to be run many times.
+/// How a program is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Backend {
+    /// As machine code.
+    #[default]
+    Compiled,
+    /// By the reference interpreter.
+    Interpreted,
+}
+
+/// A program that is run many times.
 pub(crate) struct Executor {
     program: Program,
+    backend: Backend,
+    /// Made when it is first needed: a program that is only recorded into others never is.
+    code: OnceLock<Executable>,
 }
 
 impl Executor {
-    pub(crate) fn new(program: Program) -> Result<Executor, Error> {
-        Ok(Executor { program })
+    pub(crate) fn new(program: Program, backend: Backend) -> Executor {
+        Executor { program, backend, code: OnceLock::new() }
+    }
+
+    /// With code that exists already.
+    pub(crate) fn with_code(program: Program, code: Executable) -> Executor {
+        Executor { program, backend: Backend::Compiled, code: OnceLock::from(code) }
     }
 
     /// The outputs: computed if the inputs are concrete, recorded if some are traced.
     pub(crate) fn call(&self, inputs: &[&Tensor], at: Loc) -> Result<Vec<Tensor>, Error> {
-        apply_program(&self.program, inputs, at)
+        if self.backend == Backend::Interpreted || newest(inputs).is_some() {
+            return apply_program(&self.program, inputs, at);
+        }
+        let outputs = self.code()?.call(&arrays(inputs)?).map_err(from_runtime)?;
+        Ok(outputs.into_iter().map(Tensor::from_array).collect())
+    }
+
+    fn code(&self) -> Result<&Executable, Error> {
+        if let Some(code) = self.code.get() {
+            return Ok(code);
+        }
+        let code = lower(&self.program, &Options::default())?.compile()?;
+        Ok(self.code.get_or_init(|| code))
     }
 }

@@ -1,13 +1,14 @@
 //! Compilation: a function recorded once per signature, then run as one program.
 
 use crate::error::Error;
-use crate::execute::Executor;
+use crate::execute::{Backend, Executor};
 use crate::tensor::Tensor;
 use crate::transform::record::{Recording, record};
 use crate::transform::{Args, Arguments, Function};
 use crate::tree::{self, Structure, Tree};
 use indexmap::IndexMap;
 use pullback_ir::{Loc, Program, TensorType};
+use pullback_lower::{Cost, MemoryPlan, Options, lower};
 use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,6 +20,7 @@ const CAPACITY: usize = 64;
 pub struct Jit<F> {
     function: F,
     at: Loc,
+    backend: Backend,
     cache: Mutex<Cache>,
 }
 
@@ -28,7 +30,7 @@ pub struct Jit<F> {
 /// then, and tensors it captured are those of that time. Values are not known while it is recorded.
 #[track_caller]
 pub fn jit<F>(function: F) -> Jit<F> {
-    Jit { function, at: Loc::caller(), cache: Mutex::default() }
+    Jit { function, at: Loc::caller(), backend: Backend::default(), cache: Mutex::default() }
 }
 
 /// What distinguishes calls that need code of their own.
@@ -102,7 +104,12 @@ impl<F> Jit<F> {
         self.invoke(&arguments.into_owned())
     }
 
-    /// The program for arguments of these types.
+    /// The same function, its programs run by the reference interpreter instead of being compiled: for comparison.
+    pub fn interpreted(self) -> Jit<F> {
+        Jit { backend: Backend::Interpreted, cache: Mutex::default(), ..self }
+    }
+
+    /// The program for arguments of these types, on its way to machine code.
     pub fn lower<R: Arguments>(&self, arguments: R) -> Result<Lowered<R::Owned, F::Output>, Error>
     where
         F: Function<R::Owned>,
@@ -110,7 +117,8 @@ impl<F> Jit<F> {
         let arguments = arguments.into_owned();
         let signature = Signature::of(&arguments)?;
         let recording = record("jit", self.at, &self.function, &arguments, false)?;
-        Ok(Lowered { signature, recording, arguments: PhantomData })
+        let lowered = lower(&recording.program, &Options::default())?;
+        Ok(Lowered { signature, recording, lowered, arguments: PhantomData })
     }
 
     /// Code for arguments of these types, ahead of time and outside the cache.
@@ -152,7 +160,7 @@ impl<F> Jit<F> {
         // Recorded without the lock: the function may call this very handle with other types.
         let Recording { program, captures, output } =
             record("jit", self.at, &self.function, arguments, false)?;
-        let executor = Executor::new(program)?;
+        let executor = Executor::new(program, self.backend);
         let entry = Arc::new(Entry { executor, captures, output: Box::new(output) });
         let mut cache = self.lock();
         cache.stats.misses += 1;
@@ -187,10 +195,11 @@ impl<A: Args, F: Function<A>> Function<A> for Jit<F> {
     }
 }
 
-/// A function recorded for arguments of some types, to look at or to compile.
+/// A function recorded for arguments of some types, to look at on every stage or to compile.
 pub struct Lowered<A, O> {
     signature: Signature,
     recording: Recording<O>,
+    lowered: pullback_lower::Lowered,
     arguments: PhantomData<fn(A)>,
 }
 
@@ -200,10 +209,42 @@ impl<A: Args, O: Tree> Lowered<A, O> {
         &self.recording.program
     }
 
+    /// Kernels and other steps, and the buffers they work on, as text.
+    pub fn kernels(&self) -> String {
+        self.lowered.kernels()
+    }
+
+    /// Number of steps of a call: kernels, matrix products, evaluations.
+    pub fn kernel_count(&self) -> usize {
+        self.lowered.schedule().steps.len()
+    }
+
+    /// Every function as Cranelift gets it.
+    pub fn clif(&self) -> Result<String, Error> {
+        Ok(self.lowered.clif()?)
+    }
+
+    /// The machine instructions of every function.
+    pub fn disassembly(&self) -> Result<String, Error> {
+        Ok(self.lowered.disassembly()?)
+    }
+
+    /// Scratch memory of a call, and what lives in it when.
+    pub fn memory(&self) -> &MemoryPlan {
+        self.lowered.memory()
+    }
+
+    /// What a call costs, counted on the kernels.
+    pub fn cost(&self) -> Cost {
+        self.lowered.cost()
+    }
+
     /// Code for it.
     pub fn compile(self) -> Result<Compiled<A, O>, Error> {
-        let Lowered { signature, recording: Recording { program, captures, output }, arguments } = self;
-        Ok(Compiled { signature, executor: Executor::new(program)?, captures, output, arguments })
+        let Lowered { signature, recording: Recording { program, captures, output }, lowered, arguments } =
+            self;
+        let executor = Executor::with_code(program, lowered.compile()?);
+        Ok(Compiled { signature, executor, captures, output, arguments })
     }
 }
 
