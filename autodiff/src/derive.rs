@@ -9,6 +9,7 @@ use crate::linearize::{Linearized, check_wrt, linearize_program};
 use crate::options::Autodiff;
 use crate::transpose::transpose_into;
 use crate::verify_linear::verify_linear;
+use pullback_ir::passes::dce;
 use pullback_ir::{Builder, Program, Stage, TensorType, Value};
 
 /// A program linearized at the arguments it was given in some builder: its outputs there, and its derivative,
@@ -50,7 +51,7 @@ impl Autodiff {
         let found = transpose_into(self, &mut Nested::default(), &mut builder, linear, &args, &cotangents)?;
         let types = &linear.param_types()[residuals..];
         let outputs = instantiate(&mut builder, &found[residuals..], types)?;
-        Ok(builder.finish(&outputs))
+        Ok(end(builder, &outputs))
     }
 
     /// Emits a program at these arguments and keeps its derivative at hand.
@@ -148,7 +149,7 @@ impl Autodiff {
         let (found, types): (Vec<_>, Vec<_>) =
             found.into_iter().zip(program.output_types()).filter(|(_, ty)| ty.dtype.is_float()).unzip();
         let tangents = instantiate(&mut builder, &found, &types)?;
-        Ok(builder.finish(&[at.outputs, tangents].concat()))
+        Ok(end(builder, &[at.outputs, tangents].concat()))
     }
 
     /// Reverse mode: `params.., cotangents of the float outputs.. -> outputs.., cotangents of wrt..`.
@@ -163,7 +164,7 @@ impl Autodiff {
         let at = self.linearize_into(&mut builder, program, &args, wrt)?;
         let found = self.pull_back(&mut builder, &at, &cotangents)?;
         let found = instantiate(&mut builder, &found, &wrt_types(program, wrt))?;
-        Ok(builder.finish(&[at.outputs, found].concat()))
+        Ok(end(builder, &[at.outputs, found].concat()))
     }
 
     /// The gradients of the only output, a float scalar: `params.. -> gradients of wrt..`.
@@ -171,7 +172,7 @@ impl Autodiff {
         check_loss(program, &program.output_types())?;
         let (mut builder, args) = begin(program, "grad");
         let (_, gradients) = self.value_and_grad_into(&mut builder, program, &args, wrt)?;
-        Ok(builder.finish(&gradients))
+        Ok(end(builder, &gradients))
     }
 
     /// The only output, a float scalar, and its gradients: `params.. -> output, gradients of wrt..`.
@@ -179,7 +180,7 @@ impl Autodiff {
         check_loss(program, &program.output_types())?;
         let (mut builder, args) = begin(program, "value_and_grad");
         let (outputs, gradients) = self.value_and_grad_into(&mut builder, program, &args, wrt)?;
-        Ok(builder.finish(&[outputs, gradients].concat()))
+        Ok(end(builder, &[outputs, gradients].concat()))
     }
 }
 
@@ -218,6 +219,11 @@ fn begin(program: &Program, suffix: &str) -> (Builder, Vec<Value>) {
     let mut builder = Builder::new(&format!("{}_{suffix}", program.name()));
     let args = program.param_types().into_iter().map(|ty| builder.param(ty)).collect();
     (builder, args)
+}
+
+/// The program without what the composition turned out not to need.
+fn end(builder: Builder, outputs: &[Value]) -> Program {
+    dce(&builder.finish(outputs))
 }
 
 fn wrt_types(program: &Program, wrt: &[usize]) -> Vec<TensorType> {

@@ -28,6 +28,13 @@ fn a_gradient_has_the_parameters_and_one_output_per_wrt() {
 }
 
 #[test]
+fn what_a_composition_does_not_need_is_gone() {
+    let gradient = grad(&dot_loss(), &[0]).unwrap();
+    let names: Vec<&str> = gradient.nodes().map(|node| node.op.name()).collect();
+    assert_eq!(names, ["constant", "broadcast", "scale_by"]);
+}
+
+#[test]
 fn unused_parameters_stay() {
     let sum = program("sum", &[f32s(&[3]), f32s(&[2])], |b, p| Ok(vec![b.reduce_sum(p[0], &[0])?]));
     let gradient = grad(&sum, &[0, 1]).unwrap();
