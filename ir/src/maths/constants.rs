@@ -43,6 +43,8 @@ pub trait Constants: Float {
     const LN2: (Self, Self);
     /// ln 2, in two floats, the first short enough that its products with exponents are exact.
     const LN2_CUT: (Self, Self);
+    /// Its negative.
+    const MINUS_LN2_CUT: (Self, Self);
     /// 1 / ln 2, in two floats.
     const LOG2_E: (Self, Self);
     /// In two floats.
@@ -151,6 +153,7 @@ impl Constants for f32 {
     const NAN: Self = f32::NAN;
     const LN2: (Self, Self) = (std::f32::consts::LN_2, -1.9046542e-9);
     const LN2_CUT: (Self, Self) = (0.69314575, 1.4286068e-6);
+    const MINUS_LN2_CUT: (Self, Self) = (-Self::LN2_CUT.0, -Self::LN2_CUT.1);
     const LOG2_E: (Self, Self) = (std::f32::consts::LOG2_E, 1.925963e-8);
     const PI: (Self, Self) = (std::f32::consts::PI, -8.742278e-8);
     const THIRD: (Self, Self) = (1.0 / 3.0, -9.934108e-9);
@@ -239,6 +242,7 @@ impl Constants for f64 {
     const NAN: Self = f64::NAN;
     const LN2: (Self, Self) = (std::f64::consts::LN_2, 2.3190468138462996e-17);
     const LN2_CUT: (Self, Self) = (0.693147180559663, 2.8235290563031577e-13);
+    const MINUS_LN2_CUT: (Self, Self) = (-Self::LN2_CUT.0, -Self::LN2_CUT.1);
     const LOG2_E: (Self, Self) = (std::f64::consts::LOG2_E, 2.0355273740931033e-17);
     const PI: (Self, Self) = (std::f64::consts::PI, 1.2246467991473532e-16);
     const THIRD: (Self, Self) = (1.0 / 3.0, 1.850371707708594e-17);

@@ -17,23 +17,20 @@ pub(super) struct Reduced<V> {
 /// Reduces `x`.
 #[inline(always)]
 pub(super) fn reduce<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> Reduced<L::V> {
-    let (n, big, correction) = reduce_parts(l, x);
-    Reduced { n, r: fast_two_sum(l, big, correction) }
+    let (n, high) = reduce_high(l, x);
+    let low = l.float(T::MINUS_LN2_CUT.1);
+    let correction = l.mul(n, low);
+    Reduced { n, r: fast_two_sum(l, high, correction) }
 }
 
-/// `n`, and two floats whose sum is `x - n ln 2`, the first without error.
+/// `n`, and `x` less `n` times the first part of `ln 2`, which has no error.
 #[inline(always)]
-fn reduce_parts<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> (L::V, L::V, L::V) {
+fn reduce_high<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> (L::V, L::V) {
     let log2_e = l.float(T::LOG2_E.0);
     let quotient = l.mul(x, log2_e);
     let n = l.nearest(quotient);
-    let high = l.float(T::LN2_CUT.0);
-    let high = l.neg(high);
-    let big = l.fma(n, high, x);
-    let low = l.float(T::LN2_CUT.1);
-    let low = l.neg(low);
-    let correction = l.mul(n, low);
-    (n, big, correction)
+    let high = l.float(T::MINUS_LN2_CUT.0);
+    (n, l.fma(n, high, x))
 }
 
 /// `e^(r.hi + r.lo) - 1 - r.hi` for a reduced argument.
@@ -97,8 +94,9 @@ pub(super) fn saturate<T: Constants, L: Lanes<T>>(l: &mut L, y: L::V, x: L::V, l
 /// `e^x`.
 #[inline(always)]
 pub(super) fn exp<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
-    let (n, big, correction) = reduce_parts(l, x);
-    let r = l.add(big, correction);
+    let (n, high) = reduce_high(l, x);
+    let low = l.float(T::MINUS_LN2_CUT.1);
+    let r = l.fma(n, low, high);
     let p = polynomial(l, r, T::EXP);
     let square = l.mul(r, r);
     let p = l.fma(square, p, r);
