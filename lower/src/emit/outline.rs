@@ -44,8 +44,8 @@ impl Emitter<'_> {
     }
 
     /// Emits an elementwise operation on registers of `lanes` elements of the types `dtypes`, in place or as a call.
-    /// The types must be ones the operation is defined on, and fit the number of lanes (see
-    /// [`common_lanes`](super::common_lanes)).
+    /// The types must be ones the operation is defined on, and they and the result's fit the number of lanes (see
+    /// [`common_lanes`](super::common_lanes)). Another block may be the current one after it.
     pub fn scalar(&mut self, op: ScalarOp, dtypes: &[DType], lanes: usize, arguments: &[Value]) -> Value {
         let key = (op, dtypes[dtypes.len() - 1], lanes);
         let known = self.uses.operations.get(&key).copied().unwrap_or_default();

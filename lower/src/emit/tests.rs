@@ -197,7 +197,7 @@ impl Random {
 
     /// An element: any bits, or (every other time) a float of moderate size or a small integer.
     fn element(&mut self, dtype: DType) -> u64 {
-        let (bits, moderate) = (self.next(), self.next() % 2 == 0);
+        let (bits, moderate) = (self.next(), self.next().is_multiple_of(2));
         let size = (bits >> 11) as f64 / (1u64 << 53) as f64;
         let float = (size * 2.0 - 1.0) * 2f64.powi((bits % 12) as i32 - 4);
         match dtype {
