@@ -160,38 +160,6 @@ fn what_cannot_be_linked_or_compiled_is_an_error() {
     assert_eq!(Unit::new().unwrap().finish().unwrap().functions().count(), 0);
 }
 
-/// Pages of memory resident, and of address space mapped.
-fn memory_pages() -> Option<(i64, i64)> {
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let mut numbers = text.split(' ').filter_map(|word| word.parse::<i64>().ok());
-    let (mapped, resident) = (numbers.next()?, numbers.next()?);
-    Some((resident, mapped))
-}
-
-/// Compiles, calls and drops functions: memory stays where it was after the first few.
-fn compile_and_drop(cycles: i64) {
-    let cycle = |i: i64| assert_eq!(call(&adder(i).entry("add").unwrap(), 1), i + 1);
-    (0..500).for_each(cycle);
-    let Some((resident, mapped)) = memory_pages() else { return };
-    (0..cycles).for_each(cycle);
-    let Some((resident_now, mapped_now)) = memory_pages() else { return };
-    // A leak of one page per cycle would show as `cycles` pages. Other tests run at the same time, hence the slack.
-    let slack = (cycles / 4).clamp(500, 4000);
-    assert!(resident_now - resident < slack, "{} pages more are resident", resident_now - resident);
-    assert!(mapped_now - mapped < slack + 65536, "{} pages more are mapped", mapped_now - mapped);
-}
-
-#[test]
-fn dropped_code_returns_its_memory() {
-    compile_and_drop(4000);
-}
-
-#[test]
-#[ignore = "a minute long"]
-fn two_hundred_thousand_compilations_leave_no_memory_behind() {
-    compile_and_drop(200_000);
-}
-
 #[test]
 fn the_last_of_many_live_units_costs_what_the_first_did() {
     let started = std::time::Instant::now();
