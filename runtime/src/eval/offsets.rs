@@ -95,18 +95,44 @@ impl Strided {
         if out.is_empty() {
             return;
         }
+        if self.extents.len() >= 2 && stride != 0 && stride != 1 {
+            return self.copy_by_squares(source, out);
+        }
         for (start, row) in self.rows().zip(out.chunks_exact_mut(extent)) {
             let first = start as usize;
             match stride {
                 0 => row.fill(source[first]),
                 1 => row.copy_from_slice(&source[first..first + extent]),
-                _ => {
-                    for (i, element) in row.iter_mut().enumerate() {
-                        *element = source[(start + i as isize * stride) as usize];
+                _ => copy_row(source, start, stride, row),
+            }
+        }
+    }
+
+    /// As above for boxes whose rows are not contiguous, such as transposes: square by square of the last two
+    /// dimensions, so that cache lines are used whole.
+    fn copy_by_squares<W: Copy>(&self, source: &[W], out: &mut [W]) {
+        const SIDE: usize = 32;
+        let rank = self.extents.len();
+        let (rows, columns) = (self.extents[rank - 2], self.extents[rank - 1]);
+        let (down, across) = (self.strides[rank - 2], self.strides[rank - 1]);
+        let outer = self.rows().step_by(rows);
+        for (start, matrix) in outer.zip(out.chunks_exact_mut(rows * columns)) {
+            for top in (0..rows).step_by(SIDE) {
+                for left in (0..columns).step_by(SIDE) {
+                    for row in top..rows.min(top + SIDE) {
+                        let piece = &mut matrix[row * columns..][left..columns.min(left + SIDE)];
+                        let first = start + row as isize * down + left as isize * across;
+                        copy_row(source, first, across, piece);
                     }
                 }
             }
         }
+    }
+}
+
+fn copy_row<W: Copy>(source: &[W], start: isize, stride: isize, row: &mut [W]) {
+    for (i, element) in row.iter_mut().enumerate() {
+        *element = source[(start + i as isize * stride) as usize];
     }
 }
 
@@ -130,7 +156,7 @@ mod tests {
 
     #[test]
     fn boxes_are_walked_in_row_major_order() {
-        let cases: [(&[usize], &[isize], isize); 9] = [
+        let cases: [(&[usize], &[isize], isize); 11] = [
             (&[], &[], 5),
             (&[4], &[2], 1),
             (&[2, 3], &[3, 1], 0),
@@ -140,13 +166,15 @@ mod tests {
             (&[2, 3, 4], &[12, 0, 0], 2),
             (&[2, 0, 4], &[1, 1, 1], 0),
             (&[2, 2, 2, 2], &[1, 8, 2, 4], 0),
+            (&[2, 70, 40], &[2800, 1, 70], 0),
+            (&[70, 40], &[-1, -70], 2799),
         ];
         for (extents, strides, start) in cases {
             let strided = Strided::new(extents, strides, start);
             let expected = naive(extents, strides, start);
             assert_eq!(strided.len(), expected.len());
             assert_eq!(strided.offsets().collect::<Vec<_>>(), expected, "{extents:?} {strides:?}");
-            let source: Vec<u32> = (100..200).collect();
+            let source: Vec<u32> = (100..6000).collect();
             let mut out = vec![0; expected.len()];
             strided.copy_to(&source, &mut out);
             assert_eq!(out, expected.iter().map(|&o| source[o]).collect::<Vec<_>>());

@@ -134,40 +134,45 @@ pub fn contiguous<T: Copy + Send + Sync>(
 }
 
 /// Columns that [`columns`] reduces side by side.
-pub const COLUMNS: usize = 16;
+pub const COLUMNS: usize = 32;
 
 type Columns<T> = [T; COLUMNS];
 
-/// Reduces [`COLUMNS`] neighbouring columns of `n` elements each; the elements at number `i` start at `row(i)`. Each
-/// column is reduced in the order of [`contiguous`]. `None` if `n` is 0.
+/// Reduces [`COLUMNS`] neighbouring columns; the elements at number `i` start at `rows[i]`. Each column is reduced in
+/// the order of [`contiguous`]. `None` if there are no rows.
 pub fn columns<T: Copy>(
     elements: &[T],
-    n: usize,
-    row: &dyn Fn(usize) -> usize,
+    rows: impl ExactSizeIterator<Item = usize>,
     combine: impl Fn(T, T) -> T + Copy,
 ) -> Option<Columns<T>> {
-    let all = |a: Columns<T>, b: Columns<T>| std::array::from_fn(|c| combine(a[c], b[c]));
+    let all = |left: &mut Columns<T>, right: &Columns<T>| {
+        for c in 0..COLUMNS {
+            left[c] = combine(left[c], right[c]);
+        }
+    };
+    let both = |mut left: Columns<T>, right: Columns<T>| {
+        all(&mut left, &right);
+        left
+    };
     let mut levels = Levels { stack: Vec::new(), blocks: 0 };
-    for first in (0..n).step_by(BLOCK) {
-        let len = BLOCK.min(n - first);
-        let mut lanes: [Option<Columns<T>>; LANES] = [None; LANES];
-        for i in 0..len {
-            let start = row(first + i);
-            let Some(next) = elements[start..].first_chunk::<COLUMNS>() else { return None };
-            let lane = &mut lanes[i % LANES];
-            *lane = Some(lane.map_or(*next, |lane| all(lane, *next)));
+    let mut rows = rows.map(|start| elements[start..].first_chunk::<COLUMNS>());
+    while let Some(first) = rows.next() {
+        let mut lanes = [*first?; LANES];
+        let mut filled = 1;
+        for (i, row) in rows.by_ref().take(BLOCK - 1).enumerate() {
+            match lanes.get_mut(i + 1) {
+                Some(lane) => (*lane, filled) = (*row?, i + 2),
+                None => all(&mut lanes[(i + 1) % LANES], row?),
+            }
         }
         for half in [8, 4, 2, 1] {
             let (left, right) = lanes.split_at_mut(half);
-            for (left, right) in left.iter_mut().zip(right) {
-                *left = left.zip(*right).map(|(left, right)| all(left, right)).or(*left);
-            }
+            let present = filled.saturating_sub(half);
+            left.iter_mut().zip(right).take(present).for_each(|(left, right)| all(left, right));
         }
-        if let Some(value) = lanes[0] {
-            levels.push(value, all);
-        }
+        levels.push(lanes[0], both);
     }
-    levels.finish(all)
+    levels.finish(both)
 }
 
 #[cfg(test)]
@@ -264,14 +269,14 @@ mod tests {
         for n in LENGTHS {
             let width = COLUMNS + 3;
             let elements = random(n * width);
-            let found = columns(&elements, n, &|i| i * width + 2, |a, b| a + b).unwrap();
+            let found = columns(&elements, (0..n).map(|i| i * width + 2), |a, b| a + b).unwrap();
             for c in 0..COLUMNS {
                 let column: Vec<f32> = (0..n).map(|i| elements[i * width + 2 + c]).collect();
                 let expected = contiguous(&column, 0.0, |a, b| a + b);
                 assert_eq!(found[c].to_bits(), expected.to_bits(), "{n}");
             }
         }
-        assert_eq!(columns::<f32>(&[], 0, &|i| i, |a, b| a + b), None);
+        assert_eq!(columns::<f32>(&[], 0..0, |a, b| a + b), None);
     }
 
     #[test]

@@ -131,8 +131,8 @@ impl Boxes {
         let (groups, rest) = out.as_chunks_mut::<COLUMNS>();
         let done = groups.len() * COLUMNS;
         for (group, starts) in groups.iter_mut().zip(starts.chunks(COLUMNS)) {
-            let row = |i: usize| starts[0] + offsets[i];
-            *group = columns(x, offsets.len(), &row, combine).unwrap_or([nothing; COLUMNS]);
+            let rows = offsets.iter().map(|offset| starts[0] + offset);
+            *group = columns(x, rows, combine).unwrap_or([nothing; COLUMNS]);
         }
         let mut reduction = Reduction::new();
         for (out, &start) in rest.iter_mut().zip(&starts[done..]) {
@@ -189,12 +189,14 @@ mod tests {
     /// Whatever the dimensions, each result is the contiguous reduction of its elements in row-major order.
     #[test]
     fn order_does_not_depend_on_the_layout() {
-        let shapes: [(&[usize], &[usize]); 8] = [
+        let shapes: [(&[usize], &[usize]); 10] = [
             (&[5000, 37], &[0]),
             (&[37, 5000], &[1]),
             (&[3, 4100, 20], &[1]),
             (&[70, 3, 80], &[2, 0]),
             (&[70, 16, 80], &[0]),
+            (&[11, 3, 64], &[0]),
+            (&[17, 40], &[0]),
             (&[9000], &[0]),
             (&[20, 9, 20], &[0, 1]),
             (&[90, 5, 3], &[0]),
