@@ -29,6 +29,8 @@ pub use pullback_trace::*;
 
 /// The language of programs.
 pub use pullback_ir as ir;
+/// Linearize and transpose on programs.
+pub use pullback_autodiff as autodiff;
 /// Arrays and the reference interpreter.
 pub use pullback_runtime as runtime;
 

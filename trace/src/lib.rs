@@ -5,17 +5,25 @@
 //! kernel internals, and it keeps no state but that of the traces themselves.
 #![forbid(unsafe_code)]
 
+// The derive names the facade; in here that is this crate.
+extern crate self as pullback;
+
 mod apply;
 pub mod custom;
 mod error;
 mod execute;
+mod gradcheck;
+pub mod nn;
 mod ops;
+pub mod optim;
+pub mod random;
 mod tensor;
 mod trace;
 pub mod transform;
 pub mod tree;
 
 pub use error::Error;
+pub use gradcheck::{GradcheckFailure, GradcheckOptions, GradcheckReport, gradcheck};
 pub use ops::axes::{Axes, Extents, Index};
 pub use ops::number::{Number, Numeric, Operand};
 pub use ops::{IndexMode, Slices, Span, concat, einsum, stack, where_};

@@ -4,7 +4,7 @@
 //! gives the result to the arguments: it runs if they are concrete, and is recorded if they are traced themselves.
 //! So transforms nest in any order, and the inner one never sees the outer.
 
-mod arguments;
+pub(crate) mod arguments;
 mod forward;
 mod function;
 mod gradient;
