@@ -27,10 +27,10 @@
 
 pub use pullback_trace::*;
 
-/// The language of programs.
-pub use pullback_ir as ir;
 /// Linearize and transpose on programs.
 pub use pullback_autodiff as autodiff;
+/// The language of programs.
+pub use pullback_ir as ir;
 /// Arrays and the reference interpreter.
 pub use pullback_runtime as runtime;
 

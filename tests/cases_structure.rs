@@ -20,7 +20,8 @@ fn a10_1_repeated_indices_add_up() {
 #[test]
 fn a10_2_indices_out_of_range() {
     let indices = ints(&[0, 5, -1, -4]);
-    let write = |u: &Tensor, mode| Tensor::zeros(DType::F64, [3]).index_write(ScatterKind::Add, 0, &indices, u, mode);
+    let write =
+        |u: &Tensor, mode| Tensor::zeros(DType::F64, [3]).index_write(ScatterKind::Add, 0, &indices, u, mode);
     let ones = floats(&[1.0; 4]);
     for result in [
         write(&ones, IndexMode::Checked).ok(),
@@ -186,7 +187,8 @@ fn a19_2_captured_arrays_are_not_copied_into_programs() {
 
 #[test]
 fn a20_nested_derivatives_do_not_mix() {
-    let slope = |f: &dyn Fn(&Tensor) -> Tensor, y: f64| grad(|y: &Tensor| f(y)).call((&Tensor::from(y),)).unwrap();
+    let slope =
+        |f: &dyn Fn(&Tensor) -> Tensor, y: f64| grad(|y: &Tensor| f(y)).call((&Tensor::from(y),)).unwrap();
     let f = |x: &Tensor| x * slope(&|y| x + y, 1.0);
     assert_eq!(slopes(f, &Tensor::from(1.0)), [1.0]);
     assert_eq!(slopes(f, &Tensor::from(5.0)), [1.0]);

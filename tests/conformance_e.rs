@@ -34,16 +34,24 @@ fn check(options: GradcheckOptions) -> Result<pullback::GradcheckReport, Error> 
 #[test]
 fn e18_gradcheck_reports() {
     let report = check(GradcheckOptions::default()).unwrap();
-    assert!(report.passed() && report.count == 2 && report.worst_absolute < 1e-9 && report.worst_relative < 1e-8);
+    assert!(
+        report.passed() && report.count == 2 && report.worst_absolute < 1e-9 && report.worst_relative < 1e-8
+    );
     // A wrong gradient: half of the function goes around differentiation.
     let wrong = |x: &Tensor, y: &Tensor| (x * 2.0).sum() + (y.square() + y.stop_gradient()).sum();
     let (x, y) = (floats(&[1.0]), floats(&[3.0, 4.0]));
     let report = gradcheck(wrong, (&x, &y), GradcheckOptions::default()).unwrap();
     let failure = report.failure.clone().unwrap();
     assert_eq!((failure.argument.as_str(), failure.element, failure.analytic), ("argument 1", 0, 6.0));
-    assert_close(&[failure.numeric, report.worst_absolute, report.worst_relative], &[7.0, 1.0, 1.0 / 6.0], 1e-6);
+    assert_close(
+        &[failure.numeric, report.worst_absolute, report.worst_relative],
+        &[7.0, 1.0, 1.0 / 6.0],
+        1e-6,
+    );
     assert_eq!(report.count, 3);
-    assert!(report.ok().unwrap_err().to_string().contains("element 0 of argument 1 is 6e0 and differences say"));
+    assert!(
+        report.ok().unwrap_err().to_string().contains("element 0 of argument 1 is 6e0 and differences say")
+    );
     assert_eq!((vec(&x), vec(&y)), (vec![1.0], vec![3.0, 4.0]));
 }
 
@@ -66,12 +74,15 @@ fn e18_gradcheck_refuses_nonsense() {
     assert!(check(GradcheckOptions { absolute: Some(-1.0), ..Default::default() }).is_err());
     assert!(check(GradcheckOptions { relative: Some(f64::NAN), ..Default::default() }).is_err());
     let options = GradcheckOptions::default();
-    assert!(gradcheck(|_: &()| Tensor::from(1.0), (&(),), options).unwrap_err().to_string().contains("no tensor"));
+    assert!(
+        gradcheck(|_: &()| Tensor::from(1.0), (&(),), options).unwrap_err().to_string().contains("no tensor")
+    );
     let vector = gradcheck(|x: &Tensor| x.sin(), (&floats(&[1.0, 2.0]),), options).unwrap_err();
     assert!(matches!(vector, Error::GradientRequiresScalarOutput { .. }));
     let failing = |x: &Tensor| x.matmul(&floats(&[1.0]));
     assert!(gradcheck(failing, (&floats(&[1.0, 2.0]),), options).unwrap_err().to_string().contains("matmul"));
-    let integer = gradcheck(|n: &Tensor| n.to_dtype(DType::F64), (&Tensor::from(1i64),), options).unwrap_err();
+    let integer =
+        gradcheck(|n: &Tensor| n.to_dtype(DType::F64), (&Tensor::from(1i64),), options).unwrap_err();
     assert!(matches!(integer, Error::NotDifferentiable { .. }));
 }
 

@@ -87,11 +87,14 @@ fn t6_contractions_against_loops() {
     let (dx, dy) = g.call((&x, &y)).unwrap();
     let (xs, ys, ws) = (vec(&x), vec(&y), vec(&w));
     let (mut ex, mut ey) = (vec![0.0; 12], vec![0.0; 24]);
-    for (b, m, n, k) in (0..2).flat_map(|b| (0..2).flat_map(move |m| (0..4).flat_map(move |n| (0..3).map(move |k| (b, m, n, k))))) {
+    for (b, m, n, k) in (0..2)
+        .flat_map(|b| (0..2).flat_map(move |m| (0..4).flat_map(move |n| (0..3).map(move |k| (b, m, n, k)))))
+    {
         ex[b * 6 + m * 3 + k] += ws[b * 8 + m * 4 + n] * ys[b * 12 + k * 4 + n];
         ey[b * 12 + k * 4 + n] += ws[b * 8 + m * 4 + n] * xs[b * 6 + m * 3 + k];
     }
-    let near = |found: &Tensor, expected: &[f64]| vec(found).iter().zip(expected).all(|(f, e)| (f - e).abs() < 1e-6);
+    let near =
+        |found: &Tensor, expected: &[f64]| vec(found).iter().zip(expected).all(|(f, e)| (f - e).abs() < 1e-6);
     assert!(near(&dx, &ex) && near(&dy, &ey));
     // Contraction of the leading axis of both.
     let (a, b) = (x.index_axis(0, 0), w.index_axis(0, 0));
@@ -112,7 +115,8 @@ fn t7_causal_attention() {
             DType::F64 => GradcheckOptions { absolute: Some(1e-7), ..Default::default() },
             _ => GradcheckOptions { epsilon: Some(0.01), absolute: Some(0.002), relative: Some(0.02) },
         };
-        let report = gradcheck(f, (&cast(&draw(0.5)), &cast(&draw(0.7)), &cast(&draw(1.1))), options).unwrap();
+        let report =
+            gradcheck(f, (&cast(&draw(0.5)), &cast(&draw(0.7)), &cast(&draw(1.1))), options).unwrap();
         assert_eq!(report.clone().ok().unwrap().count, 36);
     }
 }
@@ -126,13 +130,15 @@ fn t8_vector_losses_are_refused() {
 #[test]
 fn t9_integer_arguments_are_refused_by_name() {
     let f = |x: &Tensor, n: &Tensor| x * n.to_dtype(DType::F64);
-    let error = grad(f).argnums((Arg::<0>, Arg::<1>)).call((&Tensor::from(1.0), &Tensor::from(2i64))).unwrap_err();
+    let error =
+        grad(f).argnums((Arg::<0>, Arg::<1>)).call((&Tensor::from(1.0), &Tensor::from(2i64))).unwrap_err();
     assert!(error.to_string().contains("argument 1, which has type i64[]"), "{error}");
 }
 
 fn register_double(target: &'static str, jvp: bool, vjp: bool, runs: Arc<AtomicUsize>) {
     custom::register_kernel(target, 1, |_, inputs, outputs| {
-        let doubled: Vec<f64> = inputs[0].as_slice::<f64>().map_err(|e| e.to_string())?.iter().map(|x| x * 2.0).collect();
+        let doubled: Vec<f64> =
+            inputs[0].as_slice::<f64>().map_err(|e| e.to_string())?.iter().map(|x| x * 2.0).collect();
         outputs[0].as_mut_slice::<f64>().map_err(|e| e.to_string())?.copy_from_slice(&doubled);
         Ok(())
     });
@@ -174,7 +180,8 @@ fn t10_custom_calls_go_by_their_contracts() {
     assert!(text.contains("CustomCallRequiresJvpContract") && text.contains("test.bare"), "{text}");
     let text = grad(|x: &Tensor| double("test.jvp_only", x)).call((&x,)).unwrap_err().to_string();
     assert!(text.contains("CustomCallRequiresVjpContract") && text.contains("test.jvp_only"), "{text}");
-    let unknown = custom::custom_call("test.unknown", 1, "", &[&x], &[TensorType::new(DType::F64, Shape::scalar())]);
+    let unknown =
+        custom::custom_call("test.unknown", 1, "", &[&x], &[TensorType::new(DType::F64, Shape::scalar())]);
     assert!(unknown.unwrap_err().to_string().contains("has no kernel"));
 }
 

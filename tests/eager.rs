@@ -54,7 +54,7 @@ fn reductions_come_in_three_forms() {
     assert_eq!(x.prod().item::<f64>().unwrap(), 0.0);
     assert_eq!(x.argmax(1).to_vec::<i64>().unwrap(), [2, 2]);
     assert_eq!(vec(&x.var_axes(1)), [2.0 / 3.0; 2]);
-    assert_eq!(x.gt(3).any().item::<bool>().unwrap(), true);
+    assert!(x.gt(3).any().item::<bool>().unwrap());
     assert_eq!(x.gt(3).all_axes(1).to_vec::<bool>().unwrap(), [false, false]);
     assert_eq!(Tensor::from([3.0, 4.0]).norm().item::<f64>().unwrap(), 5.0);
     assert_eq!(x.count_nonzero().item::<i64>().unwrap(), 5);

@@ -3,12 +3,30 @@
 use pullback::prelude::*;
 use std::sync::Mutex;
 
-/// The text of the error, with this file's path shortened to its name.
 fn text<T>(result: Result<T, Error>) -> String {
     match result {
         Ok(_) => panic!("no error"),
-        Err(error) => error.to_string().replace(file!(), "errors.rs"),
+        Err(error) => error.to_string(),
     }
+}
+
+/// The text with places in this file as distances from a line of it, so that the file may be edited.
+fn relative(text: &str, line: u32) -> String {
+    let mut parts = text.split(concat!(file!(), ":"));
+    let mut relative = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let number: String = part.chars().take_while(char::is_ascii_digit).collect();
+        let column = part[number.len() + 1..].trim_start_matches(|c: char| c.is_ascii_digit());
+        relative += &format!("line {:+}{column}", number.parse::<i64>().unwrap() - i64::from(line));
+    }
+    relative
+}
+
+/// Compares the text of the error with the one kept under `tests/snapshots`.
+macro_rules! refused {
+    ($result:expr) => {
+        insta::assert_snapshot!(relative(&text($result), line!()))
+    };
 }
 
 fn zeros<const N: usize>(shape: [usize; N]) -> Tensor {
@@ -17,36 +35,36 @@ fn zeros<const N: usize>(shape: [usize; N]) -> Tensor {
 
 #[test]
 fn a44_1_shapes() {
-    insta::assert_snapshot!(text((zeros([2, 3]) + zeros([4, 3])).ok()));
-    insta::assert_snapshot!(text(zeros([2, 3]).matmul(&zeros([4, 3])).ok()));
-    insta::assert_snapshot!(text(zeros([6]).reshape([4, 2]).ok()));
-    insta::assert_snapshot!(text(concat(&[zeros([2, 3]), zeros([2, 4])], 0).ok()));
-    insta::assert_snapshot!(text(zeros([2, 3]).sum_axes(2).ok()));
-    insta::assert_snapshot!(text(zeros([2, 3]).squeeze_axes(0).ok()));
-    insta::assert_snapshot!(text(zeros([2, 3]).slice((.., 1..5)).ok()));
-    insta::assert_snapshot!(text(stack(&[zeros([2]), zeros([3])], 0).ok()));
-    insta::assert_snapshot!(text(einsum("ij,jk->ik", &[&zeros([2, 3]), &zeros([4, 5])]).ok()));
-    insta::assert_snapshot!(text(zeros([2, 3]).dims::<1>()));
+    refused!((zeros([2, 3]) + zeros([4, 3])).ok());
+    refused!(zeros([2, 3]).matmul(&zeros([4, 3])).ok());
+    refused!(zeros([6]).reshape([4, 2]).ok());
+    refused!(concat(&[zeros([2, 3]), zeros([2, 4])], 0).ok());
+    refused!(zeros([2, 3]).sum_axes(2).ok());
+    refused!(zeros([2, 3]).squeeze_axes(0).ok());
+    refused!(zeros([2, 3]).slice((.., 1..5)).ok());
+    refused!(stack(&[zeros([2]), zeros([3])], 0).ok());
+    refused!(einsum("ij,jk->ik", &[&zeros([2, 3]), &zeros([4, 5])]).ok());
+    refused!(zeros([2, 3]).dims::<1>());
 }
 
 #[test]
 fn a44_1_shapes_while_compiling() {
     let f = |x: &Tensor, y: &Tensor| x + y;
-    insta::assert_snapshot!(text(jit(f).call((&zeros([2, 3]), &zeros([4, 3])))));
+    refused!(jit(f).call((&zeros([2, 3]), &zeros([4, 3]))));
     let g = |x: &Tensor| Ok::<_, Error>(grad(|y: &Tensor| y.matmul(x).sum()).call((x,))?.sum());
-    insta::assert_snapshot!(text(jit(g).call((&zeros([2, 3]),))));
+    refused!(jit(g).call((&zeros([2, 3]),)));
 }
 
 #[test]
 fn a44_2_gradient_of_a_vector() {
-    insta::assert_snapshot!(text(grad(|x: &Tensor| x.sin()).call((&zeros([2]),))));
-    insta::assert_snapshot!(text(grad(|x: &Tensor| x.gt(0)).call((&zeros([]),))));
+    refused!(grad(|x: &Tensor| x.sin()).call((&zeros([2]),)));
+    refused!(grad(|x: &Tensor| x.gt(0)).call((&zeros([]),)));
 }
 
 #[test]
 fn a13_1_maximum_of_nothing() {
-    insta::assert_snapshot!(text(zeros([0]).max().ok()));
-    insta::assert_snapshot!(text(zeros([0]).argmax(0).ok()));
+    refused!(zeros([0]).max().ok());
+    refused!(zeros([0]).argmax(0).ok());
 }
 
 #[derive(Tree)]
@@ -57,9 +75,9 @@ struct Counted {
 
 #[test]
 fn a15_1_gradient_of_an_integer() {
-    insta::assert_snapshot!(text(grad(|x: &Tensor| x * x).call((&Tensor::from(3i32),))));
+    refused!(grad(|x: &Tensor| x * x).call((&Tensor::from(3i32),)));
     let counted = Counted { weight: Tensor::from(1.0), steps: Tensor::from(0i64) };
-    insta::assert_snapshot!(text(grad(|c: &Counted| &c.weight * c.steps.to_dtype(DType::F64)).call((&counted,))));
+    refused!(grad(|c: &Counted| &c.weight * c.steps.to_dtype(DType::F64)).call((&counted,)));
 }
 
 #[test]
@@ -71,39 +89,39 @@ fn a19_1_escaped_tensors() {
     };
     grad(f).call((&Tensor::from(1.0),)).unwrap();
     let escaped = outside.lock().unwrap().clone().unwrap();
-    insta::assert_snapshot!(text((&escaped + 1.0).ok()));
-    insta::assert_snapshot!(text(escaped.item::<f64>()));
-    insta::assert_snapshot!(text(grad(|x: &Tensor| x * &escaped).call((&Tensor::from(1.0),))));
-    insta::assert_snapshot!(text(jit(|_: &()| escaped.clone()).call((&(),))));
+    refused!((&escaped + 1.0).ok());
+    refused!(escaped.item::<f64>());
+    refused!(grad(|x: &Tensor| x * &escaped).call((&Tensor::from(1.0),)));
+    refused!(jit(|_: &()| escaped.clone()).call((&(),)));
 }
 
 #[test]
 fn values_unknown_while_tracing() {
     let f = |x: &Tensor| Ok::<_, Error>(if x.sum().item::<f64>()? > 0.0 { x.clone() } else { -x });
-    insta::assert_snapshot!(text(jit(f).call((&zeros([2]),))));
+    refused!(jit(f).call((&zeros([2]),)));
 }
 
 #[test]
 fn dtypes() {
-    insta::assert_snapshot!(text((Tensor::from(1.0f32) + Tensor::from(1.0)).ok()));
-    insta::assert_snapshot!(text((Tensor::from(1i64) * 0.5).ok()));
-    insta::assert_snapshot!(text(Tensor::from(1.0f32).to_vec::<i64>()));
-    insta::assert_snapshot!(text(Tensor::from(1i64).mean().ok()));
-    insta::assert_snapshot!(text(jvp(|x: &Tensor| x.sin()).call((&Tensor::from(1.0f32),), (&Tensor::from(1.0),))));
+    refused!((Tensor::from(1.0f32) + Tensor::from(1.0)).ok());
+    refused!((Tensor::from(1i64) * 0.5).ok());
+    refused!(Tensor::from(1.0f32).to_vec::<i64>());
+    refused!(Tensor::from(1i64).mean().ok());
+    refused!(jvp(|x: &Tensor| x.sin()).call((&Tensor::from(1.0f32),), (&Tensor::from(1.0),)));
 }
 
 #[test]
 fn indices_out_of_range() {
     let f = |x: &Tensor, i: &Tensor| x.take(i, 0);
-    insta::assert_snapshot!(text(f(&zeros([3]), &Tensor::from([3i64])).ok()));
-    insta::assert_snapshot!(text(jit(f).call((&zeros([3]), &Tensor::from([-1i64])))));
-    insta::assert_snapshot!(text(zeros([3]).index_axis(0, -4).ok()));
+    refused!(f(&zeros([3]), &Tensor::from([3i64])).ok());
+    refused!(jit(f).call((&zeros([3]), &Tensor::from([-1i64]))));
+    refused!(zeros([3]).index_axis(0, -4).ok());
 }
 
 #[test]
 fn compiled_signatures() {
     let f = jit(|x: &Tensor| x.sin()).compile((&zeros([2]),)).unwrap();
-    insta::assert_snapshot!(text(f.call((&zeros([3]),))));
+    refused!(f.call((&zeros([3]),)));
 }
 
 #[test]

@@ -125,7 +125,11 @@ fn other_losses() {
     let (x, t) = (floats(&[0.0, 3.0]), floats(&[0.5, 0.0]));
     assert_close(&vec(&x.huber(&t, 1.0)), &[0.125, 2.5], 1e-15);
     assert_close(&[item(&x.mse(&t))], &[4.625], 1e-15);
-    assert_close(&vec(&floats(&[1000.0, -1000.0]).binary_cross_entropy(&floats(&[1.0, 1.0]))), &[0.0, 1000.0], 1e-15);
+    assert_close(
+        &vec(&floats(&[1000.0, -1000.0]).binary_cross_entropy(&floats(&[1.0, 1.0]))),
+        &[0.0, 1000.0],
+        1e-15,
+    );
 }
 
 #[test]
@@ -134,5 +138,9 @@ fn normalizations() {
     let ones = floats(&[1.0, 1.0]);
     assert_close(&vec(&x.layer_norm(&ones, &ones, 0.0).index_axis(0, 0)), &[0.0, 2.0], 1e-15);
     assert!(x.layer_norm(&ones, &ones, 1e-5).is_finite().all().item::<bool>().unwrap());
-    assert_close(&vec(&floats(&[3.0, 4.0]).rms_norm(&ones, 0.0)), &[3.0 / 12.5f64.sqrt(), 4.0 / 12.5f64.sqrt()], 1e-15);
+    assert_close(
+        &vec(&floats(&[3.0, 4.0]).rms_norm(&ones, 0.0)),
+        &[3.0 / 12.5f64.sqrt(), 4.0 / 12.5f64.sqrt()],
+        1e-15,
+    );
 }

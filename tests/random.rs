@@ -20,7 +20,8 @@ fn a42_2_known_answers() {
         let (key, a, b) = (Tensor::from(key), Tensor::from([counter[0]]), Tensor::from([counter[1]]));
         let (x, y) = random::threefry(&key, &a, &b);
         assert_eq!([words(&x), words(&y)].concat(), expected);
-        let (x, y) = jit(|k: &Tensor, a: &Tensor, b: &Tensor| random::threefry(k, a, b)).call((&key, &a, &b)).unwrap();
+        let (x, y) =
+            jit(|k: &Tensor, a: &Tensor, b: &Tensor| random::threefry(k, a, b)).call((&key, &a, &b)).unwrap();
         assert_eq!([words(&x), words(&y)].concat(), expected);
     }
 }
@@ -88,7 +89,8 @@ fn traced_keys_give_the_same_numbers() {
     let key = random::key(5);
     let f = |key: &Tensor| {
         let keys = random::split(key, 2);
-        random::normal(&keys[0], DType::F64, [5]) + random::normal(&random::fold_in(&keys[1], 3), DType::F64, [5])
+        random::normal(&keys[0], DType::F64, [5])
+            + random::normal(&random::fold_in(&keys[1], 3), DType::F64, [5])
     };
     assert_bits(&f(&key), &jit(f).call((&key,)).unwrap(), "normal");
 }

@@ -65,8 +65,8 @@ pub enum Error {
     /// A function whose gradient was asked for does not return a float scalar.
     #[error(
         "GradientRequiresScalarOutput: {transform} (at {at}) differentiates functions with one float scalar as \
-         output, and this one returned {found}; reduce it to a scalar, for instance by sum() or mean(), or use vjp \
-         with a cotangent of that type for the rows of its Jacobian"
+         output, and this one returned {found}; reduce it by sum() or mean() and convert it if it is no float, or use \
+         vjp with a cotangent of that type for the rows of its Jacobian"
     )]
     GradientRequiresScalarOutput {
         /// The transform.

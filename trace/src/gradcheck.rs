@@ -60,7 +60,13 @@ impl GradcheckReport {
                 let text = format!(
                     "the gradient of element {} of {} is {:e} and differences say {:e}; worst errors {:e} absolute, \
                      {:e} relative, among {} elements; correct the rule, or test away from kinks",
-                    f.element, f.argument, f.analytic, f.numeric, self.worst_absolute, self.worst_relative, self.count
+                    f.element,
+                    f.argument,
+                    f.analytic,
+                    f.numeric,
+                    self.worst_absolute,
+                    self.worst_relative,
+                    self.count
                 );
                 Err(Error::invalid("gradcheck", text, Loc::caller()))
             }
@@ -85,7 +91,11 @@ where
     let arguments = arguments.into_owned();
     let leaves = tree::leaves(&arguments);
     if leaves.is_empty() {
-        return Err(Error::invalid("gradcheck", "there is no tensor among the arguments; give at least one", at));
+        return Err(Error::invalid(
+            "gradcheck",
+            "there is no tensor among the arguments; give at least one",
+            at,
+        ));
     }
     let by_reference = Borrowed(&function);
     let (_, gradients) = value_and_grad(by_reference).argnums(All).invoke(&arguments)?;
@@ -134,7 +144,8 @@ struct Tolerance {
 
 impl Tolerance {
     fn of(dtype: DType, options: &GradcheckOptions) -> Tolerance {
-        let (epsilon, absolute, relative) = if dtype == DType::F64 { (1e-5, 1e-7, 1e-6) } else { (1e-3, 1e-3, 1e-2) };
+        let (epsilon, absolute, relative) =
+            if dtype == DType::F64 { (1e-5, 1e-7, 1e-6) } else { (1e-3, 1e-3, 1e-2) };
         Tolerance {
             epsilon: options.epsilon.unwrap_or(epsilon),
             absolute: options.absolute.unwrap_or(absolute),

@@ -53,7 +53,8 @@ fn blocks(name: &str, key: &Tensor, shape: &Shape, purpose: Purpose) -> Result<(
     check_key(name, key, at)?;
     let counted = shape.checked_len().filter(|&n| n <= u32::MAX as usize);
     let Some(count) = counted else {
-        let problem = Problem::Constraint("more than 2^32 elements; draw several times with split keys".into());
+        let problem =
+            Problem::Constraint("more than 2^32 elements; draw several times with split keys".into());
         return Err(Error::op(name, &[key.ty()?], problem, at));
     };
     let counter = TensorType::new(DType::U32, [count]);
@@ -165,7 +166,9 @@ pub fn bernoulli(key: &Tensor, p: f64, shape: impl Into<Shape>) -> Tensor {
 pub fn randint(key: &Tensor, low: i64, high: i64, shape: impl Into<Shape>) -> Tensor {
     let span = high.checked_sub(low).filter(|&span| span > 0 && span <= u32::MAX as i64);
     let Some(span) = span else {
-        let text = format!("there are no integers from {low} to below {high}, or over 2^32; widen or narrow the range");
+        let text = format!(
+            "there are no integers from {low} to below {high}, or over 2^32; widen or narrow the range"
+        );
         return Tensor::failed(Error::invalid("randint", text, Loc::caller()));
     };
     let scaled = bits(key, DType::U32, shape).to_dtype(DType::U64) * span;
@@ -186,7 +189,8 @@ impl Tensor {
     #[track_caller]
     pub fn dropout(&self, key: &Tensor, p: f64) -> Tensor {
         if !(0.0..1.0).contains(&p) {
-            let text = format!("the probability {p} is not in [0, 1); give the part of elements to be dropped");
+            let text =
+                format!("the probability {p} is not in [0, 1); give the part of elements to be dropped");
             return Tensor::failed(Error::invalid("dropout", text, Loc::caller()));
         }
         let shape = attempt!(self.shape()).clone();

@@ -236,10 +236,10 @@ impl Tensor {
     /// Extents of a tensor that must have rank `N`.
     #[track_caller]
     pub fn dims<const N: usize>(&self) -> Result<[usize; N], Error> {
-        let ty = self.ty()?;
+        let (ty, at) = (self.ty()?, Loc::caller());
         ty.shape[..].try_into().map_err(|_| {
             let message = format!("{ty} has rank {} and not {N}; reshape it first", ty.shape.rank());
-            Error::invalid("dims", message, Loc::caller())
+            Error::invalid("dims", message, at)
         })
     }
 

@@ -123,7 +123,7 @@ pub(crate) fn infer_extents(written: &impl Extents, from: &Shape) -> Result<Shap
     let Some(unknown) = unknown else { return Ok(written.iter().map(|&e| e as usize).collect()) };
     let known = written.iter().filter(|&&e| e != -1).try_fold(1usize, |n, &e| n.checked_mul(e as usize));
     match known {
-        Some(known) if known > 0 && from.elements() % known == 0 => {
+        Some(known) if known > 0 && from.elements().is_multiple_of(known) => {
             let inferred = from.elements() / known;
             Ok(written
                 .iter()

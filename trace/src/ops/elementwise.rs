@@ -163,7 +163,7 @@ impl Tensor {
     pub fn floor_mod(&self, other: impl Into<Operand>) -> Tensor {
         let other = attempt!(other.into().beside(attempt!(self.dtype()), Loc::caller()));
         let remainder = self.rem(&other);
-        let crosses = remainder.ne(0) & remainder.lt(0).ne(&other.lt(0));
+        let crosses = remainder.ne(0) & remainder.lt(0).ne(other.lt(0));
         crosses.select(&remainder + &other, &remainder)
     }
 

@@ -42,8 +42,8 @@ impl Tensor {
     /// The axis moved to the end, for this tensor and one of the same extents elsewhere.
     #[track_caller]
     fn along_last(&self, name: &str, indices: &Tensor, axis: usize) -> Result<(Tensor, Tensor), Error> {
-        let (x, i) = (self.ty()?, indices.ty()?);
-        let refuse = |problem: Problem| Error::op(name, &[x, i], problem, Loc::caller());
+        let (x, i, at) = (self.ty()?, indices.ty()?, Loc::caller());
+        let refuse = |problem: Problem| Error::op(name, &[x, i], problem, at);
         if x.shape.rank() != i.shape.rank() {
             return Err(refuse(Problem::ShapesDiffer { left: x.shape.clone(), right: i.shape.clone() }));
         }

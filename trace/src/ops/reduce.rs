@@ -6,7 +6,7 @@ use crate::ops::axes::{self, Axes, Index};
 use crate::tensor::{Tensor, attempt};
 use pullback_ir::ops::reduce::arg_reduce::{ArgReduce, Extreme};
 use pullback_ir::ops::reduce::reduce::{Reduce, Reducer};
-use pullback_ir::{DType, Dims, Loc, Problem, Shape};
+use pullback_ir::{DType, Dims, Loc, Op, Shape};
 
 /// Defines a reduction over everything and over kept axes from the one over axes.
 macro_rules! reduction_forms {
@@ -66,7 +66,7 @@ impl Tensor {
     fn reduce(&self, name: &str, reducer: Reducer, dims: Dims) -> Tensor {
         let ty = attempt!(self.ty());
         let op = Reduce { reducer, dims: dims.clone() };
-        if let Err(problem) = pullback_ir::Op::from(op.clone()).infer(&[ty]) {
+        if let Err(problem) = Op::from(op.clone()).infer(&[ty]) {
             return Tensor::failed(Error::op(name, &[ty], problem, Loc::caller()));
         }
         if dims.is_empty() { self.clone() } else { apply(op, &[self]) }
@@ -94,11 +94,13 @@ impl Tensor {
 
     #[track_caller]
     fn arg_reduce(&self, name: &str, extreme: Extreme, axis: impl Index) -> Tensor {
+        let at = Loc::caller();
+        let dim = attempt!(self.one_axis(name, axis, at));
         let ty = attempt!(self.ty());
-        let refuse = |problem: Problem, at: Loc| Tensor::failed(Error::op(name, &[ty], problem, at));
-        match axes::axis(axis, ty.shape.rank()) {
-            Ok(dim) => apply(ArgReduce { extreme, dim }, &[self]),
-            Err(problem) => refuse(problem, Loc::caller()),
+        let op = Op::from(ArgReduce { extreme, dim });
+        match op.infer(&[ty]) {
+            Ok(_) => apply(op, &[self]),
+            Err(problem) => Tensor::failed(Error::op(name, &[ty], problem, at)),
         }
     }
 

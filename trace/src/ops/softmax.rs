@@ -19,7 +19,7 @@ impl Tensor {
         }
         let largest = self.max_keepdims(dims.as_slice());
         let infinite = largest.is_inf();
-        let shift = infinite.select(0, &largest.stop_gradient());
+        let shift = infinite.select(0, largest.stop_gradient());
         let sum = (self - &shift).exp().sum_keepdims(dims.as_slice());
         let result = infinite.select(&largest, &(sum.ln() + shift));
         result.squeeze_axes(dims.as_slice())
@@ -30,7 +30,7 @@ impl Tensor {
     fn shifted(&self, axis: impl Index) -> Tensor {
         let largest = self.max_keepdims(axis).stop_gradient();
         let infinite = largest.is_inf();
-        let at_infinity = self.eq(&largest).select(0.0, &self.full_like(f64::NEG_INFINITY));
+        let at_infinity = self.eq(&largest).select(0.0, self.full_like(f64::NEG_INFINITY));
         infinite.select(&at_infinity, &(self - &largest))
     }
 

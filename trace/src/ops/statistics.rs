@@ -50,7 +50,7 @@ impl Tensor {
     #[track_caller]
     fn sqrt_flat_at_zero(&self) -> Tensor {
         let zero = self.eq(0);
-        zero.select(0, &zero.select(1, self).sqrt())
+        zero.select(0, zero.select(1, self).sqrt())
     }
 
     pub(crate) fn require_float(&self, name: &str, at: Loc) -> Result<(), Error> {

@@ -168,12 +168,16 @@ pub(crate) fn differentiated<A: Args>(
     Ok(positions)
 }
 
-/// `argument 0 at .layers.1.weight`
+/// `argument 0 at .layers.1.weight`, for the tensor at a position among all of the arguments.
 pub(crate) fn argument_name<A: Args>(arguments: &A, position: usize) -> String {
-    let path = tree::paths(arguments).swap_remove(position);
+    part_name("argument", &tree::paths(arguments)[position])
+}
+
+/// A path into a tuple in words.
+pub(crate) fn part_name(kind: &str, path: &str) -> String {
     let path = path.trim_start_matches('.');
     match path.find(['.', '[']) {
-        Some(end) => format!("argument {} at {}", &path[..end], &path[end..]),
-        None => format!("argument {path}"),
+        Some(end) => format!("{kind} {} at {}", &path[..end], &path[end..]),
+        None => format!("{kind} {path}"),
     }
 }

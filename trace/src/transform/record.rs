@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::trace::Trace;
+use crate::transform::arguments::part_name;
 use crate::transform::{Args, Function};
 use crate::tree;
 use pullback_ir::{Loc, Program, TensorType};
@@ -60,7 +61,11 @@ pub(crate) fn check_types<T: tree::Tree>(
     for ((expected, tensor), path) in expected.iter().zip(tree::leaves(given)).zip(tree::paths(given)) {
         let found = tensor.ty()?;
         if found != expected {
-            let argument = if path.is_empty() { "the output".to_string() } else { path };
+            let argument = match kind {
+                "tangent" => part_name("argument", &path),
+                _ if path.is_empty() => "the output".to_string(),
+                _ => part_name("output", &path),
+            };
             let (expected, found) = (expected.clone(), found.clone());
             return Err(Error::TangentType { kind, argument, expected, found, at });
         }
