@@ -1,11 +1,14 @@
 //! Machine code gives the bits of the interpreter: every op on every sample, in registers and in loops.
 
+mod common;
+
+use common::differences;
 use pullback_ir::ops::control::custom_call::SAMPLE_TARGET;
 use pullback_ir::sample::Sample;
 use pullback_ir::{Builder, Op, Program};
-use pullback_lower::{Options, lower};
+use pullback_lower::Options;
 use pullback_runtime::eval::control::custom_call::register;
-use pullback_runtime::{Array, interpret};
+use pullback_runtime::Array;
 
 fn register_samples() {
     register(SAMPLE_TARGET, 1, |_, inputs, outputs| {
@@ -14,34 +17,6 @@ fn register_samples() {
         y.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
         Ok(())
     });
-}
-
-/// Runs a program both ways and compares bits; what differs, as text.
-fn differences(program: &Program, arguments: &[Array], options: &Options) -> Option<String> {
-    let expected = interpret(program, arguments);
-    let lowered = match lower(program, options) {
-        Ok(lowered) => lowered,
-        Err(error) => return Some(error.to_string()),
-    };
-    let executable = match lowered.compile() {
-        Ok(executable) => executable,
-        Err(error) => return Some(format!("{error}\n{lowered}")),
-    };
-    for _ in 0..2 {
-        let found = executable.call(arguments);
-        match (&expected, &found) {
-            (Err(expected), Err(found)) if expected == found => {}
-            (Ok(expected), Ok(found)) => {
-                for (i, (expected, found)) in expected.iter().zip(found).enumerate() {
-                    if let Some(difference) = expected.first_difference(found) {
-                        return Some(format!("output {i}: {difference:?}\n{lowered}"));
-                    }
-                }
-            }
-            (expected, found) => return Some(format!("{expected:?} against {found:?}")),
-        }
-    }
-    None
 }
 
 fn sample_program(sample: &Sample) -> Program {

@@ -116,7 +116,10 @@ impl Nest {
 
     /// The steps that run the nest, storing what somebody reads.
     pub(super) fn finish(self, stored: &mut Stored) -> Vec<Step> {
-        let loops = self.reduced.unwrap_or_else(|| vec![false; self.extents.len()]);
+        let mut reductions = self.reductions;
+        reductions.retain(|(value, ..)| stored.existing(*value).is_some());
+        let plain = vec![false; self.extents.len()];
+        let loops = self.reduced.filter(|_| !reductions.is_empty()).unwrap_or(plain);
         let order: Vec<usize> =
             (0..loops.len()).filter(|&d| !loops[d]).chain((0..loops.len()).filter(|&d| loops[d])).collect();
         let permuted = |affine: &Affine| Affine {
@@ -137,7 +140,7 @@ impl Nest {
         }
         let (outputs, blocks) = (kernel.outputs(), kernel.blocks());
         let mut combines = Vec::new();
-        for (value, reducer, index, reg) in self.reductions {
+        for (value, reducer, index, reg) in reductions {
             let Some(to) = stored.existing(value) else { continue };
             let dtype = kernel.inst(reg).dtype;
             let mut buffer = to;
