@@ -58,7 +58,8 @@ fn overhead() {
     let y = b.mul(x, x).expect("well typed");
     let executable = compile(&b.finish(&[y]));
     let (input, mut output) = ([1.0, 2.0, 3.0], [0.0; 3]);
-    let seconds = best(|| executable.call_into(&[&input[..]], &mut [&mut output[..]]).expect("runs"), 100_000);
+    let seconds =
+        best(|| executable.call_into(&[&input[..]], &mut [&mut output[..]]).expect("runs"), 100_000);
     println!("  call_into: {:.1} ns", seconds * 1e9);
     let arguments = [Array::vector(&input)];
     let seconds = best(|| drop(executable.call(&arguments)), 100_000);
@@ -109,7 +110,10 @@ fn sums(rows: usize, columns: usize) {
         let input = vec![1.0f32; n];
         let mut output = vec![0.0f32; executable.output_types()[0].shape.elements()];
         let seconds = best(|| executable.call_into(&[&input[..]], &mut [&mut output[..]]).expect("runs"), 3);
-        println!("  sum over {dims:?} of [{rows}, {columns}] f32: {:.3} ns per element", seconds * 1e9 / n as f64);
+        println!(
+            "  sum over {dims:?} of [{rows}, {columns}] f32: {:.3} ns per element",
+            seconds * 1e9 / n as f64
+        );
     }
 }
 

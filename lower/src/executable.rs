@@ -7,6 +7,7 @@ use crate::kernel::BufferId;
 use crate::plan::MemoryPlan;
 use crate::schedule::{Combine, Evaluate, Gemm, Place, Schedule, Step};
 use crate::scratch::{Scratch, Shelf};
+use crate::sweep::Sweep;
 use pullback_ir::{DType, TensorType};
 use pullback_runtime::kernels::gemm::gemm_raw;
 use pullback_runtime::pool::Buffer;
@@ -38,12 +39,40 @@ struct Inner {
 
 /// A step, ready to run.
 enum Run {
-    Code {
-        entry: Entry,
-        launch: Launch,
-    },
-    /// What the schedule says.
-    Step,
+    /// A kernel.
+    Code { entry: Entry, launch: Launch },
+    /// Kernels that run together, so many rows at a time; each with its units of work per row.
+    Sweep { kernels: Vec<(Entry, usize)>, rows: usize, chunk: usize, nanoseconds: u64 },
+    /// The step of this number in the schedule.
+    Step(usize),
+}
+
+/// How a run of steps is run.
+fn run(sweep: &Sweep, code: &[Option<(Entry, Launch)>]) -> Run {
+    let kernels: Vec<&(Entry, Launch)> = code[sweep.steps.clone()].iter().flatten().collect();
+    match kernels[..] {
+        [] => Run::Step(sweep.steps.start),
+        [(entry, launch)] => Run::Code { entry: entry.clone(), launch: launch.clone() },
+        _ => {
+            let multiple =
+                |launch: &Launch| launch.multiple.div_ceil(gcd(launch.multiple, launch.units / sweep.rows));
+            let multiple = kernels.iter().map(|(_, launch)| multiple(launch)).max().unwrap_or(1);
+            Run::Sweep {
+                kernels: kernels
+                    .iter()
+                    .map(|(entry, launch)| (entry.clone(), launch.units / sweep.rows))
+                    .collect(),
+                rows: sweep.rows,
+                // Multiples are powers of two: what the largest divides, all divide.
+                chunk: sweep.chunk.next_multiple_of(multiple),
+                nanoseconds: kernels.iter().map(|(_, launch)| launch.nanoseconds).sum(),
+            }
+        }
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The table of addresses, shared by the threads of a call.
@@ -70,16 +99,14 @@ impl Executable {
         params: Vec<TensorType>,
         outputs: Vec<TensorType>,
         schedule: Arc<Schedule>,
+        sweeps: &[Sweep],
         plan: MemoryPlan,
         code: Vec<Option<(Entry, Launch)>>,
     ) -> Executable {
         let mut types = params.iter().chain(&outputs).map(|ty| ty.dtype);
         let first = types.next();
         let uniform = first.filter(|&dtype| types.all(|other| other == dtype));
-        let steps = code.into_iter().map(|code| match code {
-            Some((entry, launch)) => Run::Code { entry, launch },
-            None => Run::Step,
-        });
+        let steps = sweeps.iter().map(|sweep| run(sweep, &code)).collect();
         let mut param_buffers = Vec::new();
         let mut constants = Vec::new();
         let mut output_buffers = vec![0; outputs.len()];
@@ -93,7 +120,7 @@ impl Executable {
         }
         Executable(Arc::new(Inner {
             name: name.to_string(),
-            steps: steps.collect(),
+            steps,
             constants,
             params,
             outputs,
@@ -266,7 +293,7 @@ impl Inner {
     /// nobody else's.
     unsafe fn run(&self, scratch: &Scratch) -> Result<(), RuntimeError> {
         let table = Table(scratch.table.as_ptr());
-        for (run, step) in self.steps.iter().zip(&self.schedule.steps) {
+        for run in &self.steps {
             match run {
                 Run::Code { entry, launch } if launch.nanoseconds < threads::INLINE_NANOSECONDS => {
                     // SAFETY: the function was made for this table, and the range is the whole of its work.
@@ -278,8 +305,17 @@ impl Inner {
                         unsafe { entry.call_range(table.start(), range.start as i64, range.end as i64) }
                     });
                 }
+                Run::Sweep { kernels, rows, chunk, nanoseconds } => {
+                    threads::for_chunks(*rows, *chunk, *nanoseconds, |range| {
+                        for (entry, units) in kernels {
+                            let (begin, end) = (range.start * units, range.end * units);
+                            // SAFETY: as above; a row depends on no other row of the sweep.
+                            unsafe { entry.call_range(table.start(), begin as i64, end as i64) }
+                        }
+                    });
+                }
                 // SAFETY: the caller's contract.
-                Run::Step => unsafe { self.step(table, step)? },
+                Run::Step(step) => unsafe { self.step(table, &self.schedule.steps[*step])? },
             }
         }
         Ok(())

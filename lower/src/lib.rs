@@ -16,6 +16,7 @@ mod plan;
 mod prepare;
 pub mod schedule;
 mod scratch;
+mod sweep;
 
 pub use cache::Cache;
 pub use error::LowerError;

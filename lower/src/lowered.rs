@@ -9,6 +9,7 @@ use crate::kernel::Kernel;
 use crate::plan::{MemoryPlan, plan};
 use crate::prepare::prepare;
 use crate::schedule::{Schedule, Step};
+use crate::sweep::{Sweep, sweeps};
 use pullback_ir::Program;
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ impl Default for Options {
 pub struct Lowered {
     program: Program,
     schedule: Arc<Schedule>,
+    sweeps: Vec<Sweep>,
     plan: MemoryPlan,
 }
 
@@ -46,10 +48,11 @@ pub struct Cost {
 
 /// Fuses, schedules and plans a program.
 pub fn lower(program: &Program, options: &Options) -> Result<Lowered, LowerError> {
-    let program = prepare(program)?;
+    let program = prepare(program);
     let schedule = fuse(&program, options.small);
-    let plan = plan(&schedule);
-    Ok(Lowered { program, schedule: Arc::new(schedule), plan })
+    let sweeps = sweeps(&schedule);
+    let plan = plan(&schedule, &sweeps);
+    Ok(Lowered { program, schedule: Arc::new(schedule), sweeps, plan })
 }
 
 impl Lowered {
@@ -118,6 +121,7 @@ impl Lowered {
             self.program.param_types(),
             self.program.output_types(),
             self.schedule.clone(),
+            &self.sweeps,
             self.plan.clone(),
             steps,
         ))

@@ -2,6 +2,7 @@
 
 use crate::kernel::BufferId;
 use crate::schedule::{Place, Schedule};
+use crate::sweep::Sweep;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -31,16 +32,18 @@ pub struct Life {
     pub steps: Range<usize>,
 }
 
-/// Plans the scratch memory of a schedule.
-pub(crate) fn plan(schedule: &Schedule) -> MemoryPlan {
+/// Plans the scratch memory of a schedule. What lives in a step of a sweep lives in the whole sweep, whose steps run
+/// interleaved.
+pub(crate) fn plan(schedule: &Schedule, sweeps: &[Sweep]) -> MemoryPlan {
     let mut spans: Vec<Option<Range<usize>>> = vec![None; schedule.buffers.len()];
-    for (i, step) in schedule.steps.iter().enumerate() {
+    let together = sweeps.iter().flat_map(|sweep| sweep.steps.clone().map(|_| sweep.steps.clone()));
+    for (step, together) in schedule.steps.iter().zip(together) {
         let mut used = Vec::new();
         step.visit(|buffer| used.push(buffer), |_| {});
         step.visit(|_| {}, |buffer| used.push(buffer));
         for BufferId(buffer) in used {
-            let span = spans[buffer as usize].get_or_insert(i..i + 1);
-            span.end = i + 1;
+            let span = spans[buffer as usize].get_or_insert(together.clone());
+            span.end = together.end;
         }
     }
     let mut ends: Vec<Vec<Range<usize>>> = vec![Vec::new(); schedule.steps.len() + 1];

@@ -7,8 +7,8 @@ use pullback_ir::ops::control::custom_call::SAMPLE_TARGET;
 use pullback_ir::sample::Sample;
 use pullback_ir::{Builder, Op, Program};
 use pullback_lower::Options;
-use pullback_runtime::eval::control::custom_call::register;
 use pullback_runtime::Array;
+use pullback_runtime::eval::control::custom_call::register;
 
 fn register_samples() {
     register(SAMPLE_TARGET, 1, |_, inputs, outputs| {

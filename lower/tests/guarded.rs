@@ -88,7 +88,8 @@ fn samples_stay_inside_their_arguments() {
     });
     for sample in Op::ALL.iter().flat_map(|family| (family.samples)()) {
         let mut builder = Builder::new("sample");
-        let params: Vec<_> = sample.operands.iter().map(|operand| builder.param(operand.ty.clone())).collect();
+        let params: Vec<_> =
+            sample.operands.iter().map(|operand| builder.param(operand.ty.clone())).collect();
         let results = builder.emit(sample.op.clone(), &params).expect("samples are well typed");
         let program = builder.finish(&results);
         let values: Vec<Array> = sample.literals(3).iter().map(Array::from_literal).collect();

@@ -51,7 +51,11 @@ impl Random {
 fn step(random: &mut Random, b: &mut Builder, values: &[Value]) -> Option<Value> {
     // Recent values are preferred: programs become deep.
     let recent = values.len().saturating_sub(6);
-    let x = if random.below(3) > 0 { values[recent + random.below(values.len() - recent)] } else { random.pick(values) };
+    let x = if random.below(3) > 0 {
+        values[recent + random.below(values.len() - recent)]
+    } else {
+        random.pick(values)
+    };
     let ty = b.ty(x).clone();
     let rank = ty.shape.rank();
     let alike: Vec<Value> = values.iter().copied().filter(|&v| *b.ty(v) == ty).collect();
@@ -85,7 +89,8 @@ fn step(random: &mut Random, b: &mut Builder, values: &[Value]) -> Option<Value>
         }
         9 => {
             let start: Dims = ty.shape.iter().map(|&n| random.below(n + 1)).collect();
-            let limit: Dims = start.iter().zip(ty.shape.iter()).map(|(&s, &n)| s + random.below(n - s + 1)).collect();
+            let limit: Dims =
+                start.iter().zip(ty.shape.iter()).map(|(&s, &n)| s + random.below(n - s + 1)).collect();
             let stride: Dims = (0..rank).map(|_| 1 + random.below(2)).collect();
             one(b, Slice { start, limit, stride }.into(), &[x])
         }
@@ -168,10 +173,19 @@ fn dot_or_gather(random: &mut Random, b: &mut Builder, x: Value, values: &[Value
 fn program(seed: u64) -> Program {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234);
     let mut b = Builder::new("random");
-    let extents: &[usize] = random.pick(&[&[1, 2, 3, 5][..], &[1, 3, 4, 17, 33], &[0, 1, 2, 16, 40], &[7, 64, 130]]);
+    let extents: &[usize] =
+        random.pick(&[&[1, 2, 3, 5][..], &[1, 3, 4, 17, 33], &[0, 1, 2, 16, 40], &[7, 64, 130]]);
     let mut values = Vec::new();
     for _ in 0..3 {
-        let dtype = random.pick(&[DType::F32, DType::F32, DType::F64, DType::F64, DType::I32, DType::I64, DType::Bool]);
+        let dtype = random.pick(&[
+            DType::F32,
+            DType::F32,
+            DType::F64,
+            DType::F64,
+            DType::I32,
+            DType::I64,
+            DType::Bool,
+        ]);
         let shape = random.shape(extents);
         values.push(b.param(TensorType::new(dtype, shape)));
     }
@@ -183,10 +197,12 @@ fn program(seed: u64) -> Program {
         }
     }
     let count = 1 + random.below(4);
-    let outputs: Vec<Value> = (0..count).map(|i| match i {
-        0 => values[values.len() - 1],
-        _ => random.pick(&values),
-    }).collect();
+    let outputs: Vec<Value> = (0..count)
+        .map(|i| match i {
+            0 => values[values.len() - 1],
+            _ => random.pick(&values),
+        })
+        .collect();
     b.finish(&outputs)
 }
 

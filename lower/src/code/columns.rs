@@ -9,6 +9,12 @@ use pullback_ir::ops::reduce::reduce::{BLOCK, LANES};
 /// Bytes of partial results on the stack.
 const SCRATCH: usize = 16 << 10;
 
+/// Bodies of at most this weight are unrolled.
+const UNROLLED: u64 = 30;
+
+/// Vectors per step of an unrolled loop.
+const UNROLL: usize = 4;
+
 /// A tile: the indices of the outer dimensions, where along the last one it begins and ends, and its memory.
 struct Tile<'a> {
     outer: &'a [Value],
@@ -56,12 +62,19 @@ impl KernelCode<'_, '_> {
         Units { count: outer.iter().product::<usize>() * tiles * blocks, multiple: 1 }
     }
 
-    /// Runs over the columns of a tile, in vectors and then one by one.
-    fn over_tile(&mut self, tile: &Tile<'_>, body: impl Fn(&mut Self, Value, usize)) {
+    /// Runs over the columns of a tile: several vectors at a time where `unroll` is more than one, then in vectors, then
+    /// one by one. The body gets a column, a constant to add to it, and the number of lanes.
+    fn over_tile(&mut self, tile: &Tile<'_>, unroll: usize, body: impl Fn(&mut Self, Value, usize, usize)) {
         let lanes = self.lanes;
-        let rest = self.steps(tile.from, tile.to, lanes, |code, column| body(code, column, lanes));
+        let mut rest = tile.from;
+        if unroll > 1 {
+            rest = self.steps(rest, tile.to, lanes * unroll, |code, column| {
+                (0..unroll).for_each(|i| body(code, column, i * lanes, lanes));
+            });
+        }
+        rest = self.steps(rest, tile.to, lanes, |code, column| body(code, column, 0, lanes));
         if !tile.even {
-            self.steps(rest, tile.to, 1, |code, column| body(code, column, 1));
+            self.steps(rest, tile.to, 1, |code, column| body(code, column, 0, 1));
         }
     }
 
@@ -81,15 +94,17 @@ impl KernelCode<'_, '_> {
         let mask = self.constant(LANES - 1);
         let lane = self.emitter.builder.ins().band(position, mask);
         let all: Vec<_> = self.values().collect();
-        self.over_tile(tile, |code, column, lanes| {
+        let unroll = if self.kernel.weight() <= UNROLLED { UNROLL } else { 1 };
+        self.over_tile(tile, unroll, |code, column, shift, lanes| {
             let outer = tile.outer.iter().copied().chain([column]);
             let indices = outer.chain(inner.iter().copied()).collect();
-            let values = code.once(&Point { indices, along: tile.outer.len(), shift: 0 }, lanes);
+            let values = code.once(&Point { indices, along: tile.outer.len(), shift: shift as i64 }, lanes);
             for (&(reducer, dtype, value), &slot) in all.iter().zip(tile.slots) {
                 let address = code.partial(tile, slot, dtype.size(), column);
                 let offset = code.times(lane, (tile.width * dtype.size()) as i64);
                 let address = code.emitter.builder.ins().iadd(address, offset);
-                code.join_memory(reducer, dtype, lanes, address, values[value.0 as usize], join);
+                let place = (address, (shift * dtype.size()) as i32);
+                code.join_memory(reducer, dtype, lanes, place, values[value.0 as usize], join);
             }
         });
     }
@@ -97,7 +112,7 @@ impl KernelCode<'_, '_> {
     /// Combines the partial results of every column and writes the results.
     fn publish_tile(&mut self, tile: &Tile<'_>, block: Value, length: usize) {
         let all: Vec<_> = self.values().collect();
-        self.over_tile(tile, |code, column, lanes| {
+        self.over_tile(tile, 1, |code, column, _, lanes| {
             let outer: Vec<Value> = tile.outer.iter().copied().chain([column]).collect();
             for (i, (&(reducer, dtype, _), &slot)) in all.iter().zip(tile.slots).enumerate() {
                 let address = code.partial(tile, slot, dtype.size(), column);

@@ -2,7 +2,7 @@
 
 use super::KernelCode;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, types};
 
 impl KernelCode<'_, '_> {
     pub(super) fn constant(&mut self, value: usize) -> Value {
@@ -63,11 +63,35 @@ impl KernelCode<'_, '_> {
         step: usize,
         body: impl FnOnce(&mut Self, Value),
     ) -> Value {
+        let carried = |code: &mut Self, index: Value, _: &[Value]| {
+            body(code, index);
+            Vec::new()
+        };
+        self.steps_with(from, to, step, &[], carried).0
+    }
+
+    /// As [`KernelCode::steps`], with values that `body` takes and replaces; gives the last ones too.
+    pub(super) fn steps_with(
+        &mut self,
+        from: Value,
+        to: Value,
+        step: usize,
+        initial: &[Value],
+        body: impl FnOnce(&mut Self, Value, &[Value]) -> Vec<Value>,
+    ) -> (Value, Vec<Value>) {
         let builder = &mut self.emitter.builder;
         let (header, inside, after) =
             (builder.create_block(), builder.create_block(), builder.create_block());
         let index = builder.append_block_param(header, types::I64);
-        builder.ins().jump(header, &[from.into()]);
+        let mut carried = Vec::with_capacity(initial.len());
+        for &value in initial {
+            let ty = builder.func.dfg.value_type(value);
+            carried.push(builder.append_block_param(header, ty));
+        }
+        let arguments = |index: Value, values: &[Value]| -> Vec<BlockArg> {
+            [index].iter().chain(values).map(|&value| value.into()).collect()
+        };
+        builder.ins().jump(header, &arguments(from, initial));
         builder.switch_to_block(header);
         let next = self.plus(index, step as i64);
         let builder = &mut self.emitter.builder;
@@ -75,13 +99,13 @@ impl KernelCode<'_, '_> {
         builder.ins().brif(more, inside, &[], after, &[]);
         builder.switch_to_block(inside);
         builder.seal_block(inside);
-        body(self, index);
+        let replaced = body(self, index, &carried);
         let builder = &mut self.emitter.builder;
-        builder.ins().jump(header, &[next.into()]);
+        builder.ins().jump(header, &arguments(next, &replaced));
         builder.seal_block(header);
         builder.switch_to_block(after);
         builder.seal_block(after);
-        index
+        (index, carried)
     }
 
     /// Runs one of two pieces of code.

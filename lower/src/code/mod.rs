@@ -1,7 +1,8 @@
 //! From kernels to functions.
 //!
 //! Every kernel becomes a function of a table of buffer addresses and a range of units of work. A unit is what threads
-//! are handed: an index of the outer dimensions, an element of a single dimension, a block of a reduction.
+//! are handed: an index of the outer dimensions, an element of a single dimension, a block of a reduction. Units are in
+//! the row-major order of the parallel dimensions.
 
 mod body;
 mod columns;
@@ -24,6 +25,8 @@ pub(crate) struct Launch {
     pub function: String,
     /// Units of work.
     pub units: usize,
+    /// Ranges of units begin at multiples of this.
+    pub multiple: usize,
     /// Units handed to a thread at a time.
     pub chunk: usize,
     /// Estimated nanoseconds of the whole on one thread.
@@ -59,13 +62,13 @@ pub(crate) fn define(unit: &mut Unit, name: String, kernel: &Kernel) -> Launch {
 
 fn launch(function: String, kernel: &Kernel, units: Units) -> Launch {
     let indices = (kernel.outputs() as u64).saturating_mul(kernel.length() as u64);
-    let lanes = common_lanes(kernel.body.iter().map(|inst| inst.dtype)) as u64;
+    let lanes = kernel.lanes() as u64;
     let accesses = kernel.loads().count() as u64 + kernel.stores.len() as u64;
     let picoseconds = kernel.weight() * 500 / lanes + accesses * 250;
     let nanoseconds = indices.saturating_mul(picoseconds.max(1)) / 1000;
     let share = (nanoseconds / CHUNK_NANOSECONDS).max(1) as usize;
     let chunk = (units.count / share).max(1).next_multiple_of(units.multiple);
-    Launch { function, units: units.count, chunk, nanoseconds }
+    Launch { function, units: units.count, multiple: units.multiple, chunk, nanoseconds }
 }
 
 /// A function under construction.
@@ -86,10 +89,7 @@ impl<'k, 'f> KernelCode<'k, 'f> {
         let [table, begin, end] = [0, 1, 2].map(|i| emitter.parameter(i));
         let flags = Flags::new(&mut emitter, kernel);
         let pointers = flags.load_pointers(&mut emitter, table, kernel);
-        let lanes = match kernel.rank() {
-            0 => 1,
-            _ => common_lanes(kernel.body.iter().map(|inst| inst.dtype)),
-        };
+        let lanes = kernel.lanes();
         if kernel.rank() > 0 {
             emitter.set_inline_limit(INLINE_IN_LOOPS);
         }
@@ -103,20 +103,30 @@ impl<'k, 'f> KernelCode<'k, 'f> {
                 Units { count: 1, multiple: 1 }
             }
             (_, true) => self.map(),
-            (_, false) if self.by_columns() => self.columns(),
+            (_, false) if self.kernel.is_by_columns() => self.columns(),
             (_, false) => self.rows(),
         }
     }
+}
 
-    /// Whether reductions go through memory in steps of the last parallel dimension rather than of the last reduced one.
-    fn by_columns(&self) -> bool {
-        let parallel = self.kernel.parallel.len();
-        let Some(&extent) = self.kernel.parallel.last() else { return false };
-        if extent < self.lanes.max(4) || self.kernel.reduced.is_empty() {
+impl Kernel {
+    /// Elements per vector of its loops, or 1.
+    fn lanes(&self) -> usize {
+        match self.rank() {
+            0 => 1,
+            _ => common_lanes(self.body.iter().map(|inst| inst.dtype)),
+        }
+    }
+
+    /// Whether reductions go through memory in steps of the last parallel dimension rather than of the last reduced
+    /// one.
+    pub(crate) fn is_by_columns(&self) -> bool {
+        let parallel = self.parallel.len();
+        let Some(&extent) = self.parallel.last() else { return false };
+        if extent < self.lanes().max(4) || self.reduced.is_empty() || self.reductions.is_empty() {
             return false;
         }
-        let jumps =
-            |dim: usize| self.kernel.loads().filter(|a| !matches!(a.index.strides[dim], 0 | 1)).count();
-        jumps(self.kernel.rank() - 1) > jumps(parallel - 1)
+        let jumps = |dim: usize| self.loads().filter(|a| !matches!(a.index.strides[dim], 0 | 1)).count();
+        jumps(self.rank() - 1) > jumps(parallel - 1)
     }
 }

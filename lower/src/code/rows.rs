@@ -14,6 +14,9 @@ use pullback_ir::ops::reduce::reduce::{BLOCK, LANES, Reducer};
 /// Blocks of at most this many elements are written out, if their bodies are not more than this in sum.
 const WRITTEN_OUT: u64 = 160;
 
+/// Bodies are repeated for every vector of partial results if they are not more than this in sum.
+const REPEATED: u64 = 200;
+
 impl KernelCode<'_, '_> {
     /// Units are blocks of results, those of one result one after the other.
     pub(super) fn rows(&mut self) -> Units {
@@ -80,6 +83,9 @@ impl KernelCode<'_, '_> {
             return self.written_out(outer, start, length, along);
         }
         let lanes = self.row_lanes();
+        if lanes > 1 && length >= LANES && self.fits_registers(lanes) {
+            return self.row_in_registers(outer, start, length, lanes, slots);
+        }
         let whole = if length < LANES { 0 } else { length - length % LANES };
         let ends = [LANES.min(length), whole, length].map(|n| self.plus(start, n as i64));
         if whole > 0 {
@@ -95,20 +101,86 @@ impl KernelCode<'_, '_> {
         if whole > 0 && whole < length {
             self.steps(ends[1], ends[2], 1, |code, at| code.into_lanes(outer, start, at, 1, slots, true));
         }
+        self.combine_slots(if whole > 0 { lanes } else { 1 }, LANES.min(length), slots)
+    }
+
+    /// Combines the partial results in memory, of which there are `count`.
+    fn combine_slots(&mut self, lanes: usize, count: usize, slots: &[StackSlot]) -> Vec<Value> {
         let all: Vec<_> = self.values().collect();
-        let vector = if whole > 0 { lanes } else { 1 };
         all.iter()
             .zip(slots)
             .map(|(&(reducer, dtype, _), &slot)| {
                 let address = self.emitter.builder.ins().stack_addr(types::I64, slot, 0);
                 let flags = MemFlagsData::new().with_notrap();
-                let step = vector * dtype.size();
-                let parts = (0..LANES.min(length) / vector)
-                    .map(|i| self.emitter.load(dtype, vector, flags, address, (i * step) as i32))
+                let step = lanes * dtype.size();
+                let parts = (0..count / lanes)
+                    .map(|i| self.emitter.load(dtype, lanes, flags, address, (i * step) as i32))
                     .collect();
-                self.combine_lanes(reducer, dtype, vector, parts)
+                self.combine_lanes(reducer, dtype, lanes, parts)
             })
             .collect()
+    }
+
+    /// Whether the partial results fit vector registers, and the body may be repeated for each.
+    fn fits_registers(&self, lanes: usize) -> bool {
+        let vectors = LANES / lanes;
+        vectors * self.kernel.reductions.len() <= 8 && self.kernel.weight() * vectors as u64 <= REPEATED
+    }
+
+    /// Reduces a block of at least [`LANES`] elements with all partial results in registers.
+    fn row_in_registers(
+        &mut self,
+        outer: &[Value],
+        start: Value,
+        length: usize,
+        lanes: usize,
+        slots: &[StackSlot],
+    ) -> Vec<Value> {
+        let along = self.kernel.rank() - 1;
+        let all: Vec<_> = self.values().collect();
+        // The values of all reductions for one vector after the other.
+        let evaluate = |code: &mut Self, at: Value| -> Vec<Value> {
+            let mut point = code.reduced_point(outer, at, along);
+            let mut results = Vec::new();
+            for shift in (0..LANES).step_by(lanes) {
+                point.shift = shift as i64;
+                let values = code.once(&point, lanes);
+                results.extend(all.iter().map(|(_, _, value)| values[value.0 as usize]));
+            }
+            results
+        };
+        let whole = length - length % LANES;
+        let [second, end, last] = [LANES, whole, length].map(|n| self.plus(start, n as i64));
+        let mut partial = evaluate(self, start);
+        if whole > LANES {
+            partial = self
+                .steps_with(second, end, LANES, &partial, |code, at, partial| {
+                    let values = evaluate(code, at);
+                    let pairs = partial.iter().zip(values).enumerate();
+                    let join = |(i, (&old, new)): (usize, (&Value, Value))| {
+                        let (reducer, dtype, _) = all[i % all.len()];
+                        code.join(reducer, dtype, lanes, old, new)
+                    };
+                    pairs.map(join).collect()
+                })
+                .1;
+        }
+        if whole == length {
+            let parts = |i: usize| partial.iter().copied().skip(i).step_by(all.len()).collect();
+            let each = all.iter().enumerate();
+            return each
+                .map(|(i, &(reducer, dtype, _))| self.combine_lanes(reducer, dtype, lanes, parts(i)))
+                .collect();
+        }
+        for (i, &value) in partial.iter().enumerate() {
+            let (slot, dtype) = (slots[i % all.len()], all[i % all.len()].1);
+            let address = self.emitter.builder.ins().stack_addr(types::I64, slot, 0);
+            let offset = i / all.len() * lanes * dtype.size();
+            let flags = MemFlagsData::new().with_notrap();
+            self.emitter.store(dtype, lanes, flags, value, address, offset as i32);
+        }
+        self.steps(end, last, 1, |code, at| code.into_lanes(outer, start, at, 1, slots, true));
+        self.combine_slots(lanes, LANES, slots)
     }
 
     /// Vectors run along the last reduced dimension if all groups of lanes begin at its multiples.
@@ -164,7 +236,7 @@ impl KernelCode<'_, '_> {
             let base = self.emitter.builder.ins().stack_addr(types::I64, slot, 0);
             let offset = self.times(lane, dtype.size() as i64);
             let address = self.emitter.builder.ins().iadd(base, offset);
-            self.join_memory(reducer, dtype, lanes, address, values[value.0 as usize], join);
+            self.join_memory(reducer, dtype, lanes, (address, 0), values[value.0 as usize], join);
         }
     }
 
@@ -174,17 +246,17 @@ impl KernelCode<'_, '_> {
         reducer: Reducer,
         dtype: DType,
         lanes: usize,
-        address: Value,
+        (address, offset): (Value, i32),
         value: Value,
         join: bool,
     ) {
         let flags = MemFlagsData::new().with_notrap();
         let mut value = value;
         if join {
-            let old = self.emitter.load(dtype, lanes, flags, address, 0);
+            let old = self.emitter.load(dtype, lanes, flags, address, offset);
             value = self.join(reducer, dtype, lanes, old, value);
         }
-        self.emitter.store(dtype, lanes, flags, value, address, 0);
+        self.emitter.store(dtype, lanes, flags, value, address, offset);
     }
 
     /// Combines partial results by halves: all [`LANES`] in vectors, or fewer one by one.
