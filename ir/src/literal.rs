@@ -135,6 +135,22 @@ impl Literal {
         }
     }
 
+    /// The constant with every NaN as the canonical one: which NaN an op gives is unspecified, so results are shown so.
+    pub fn with_canonical_nans(&self) -> Literal {
+        let canonical = |bits: u64| match self.ty.dtype {
+            DType::F32 if f32::from_bits64(bits).is_nan() => f32::NAN.to_bits64(),
+            DType::F64 if f64::from_bits64(bits).is_nan() => f64::NAN.to_bits64(),
+            _ => bits,
+        };
+        match &self.data {
+            Data::Splat(bits) => Literal::splat_bits(self.ty.clone(), canonical(*bits)),
+            Data::Dense(bits) => {
+                let bits = bits.iter().map(|&bits| canonical(bits)).collect();
+                Literal::dense_bits(self.ty.clone(), bits).unwrap_or_else(|| self.clone())
+            }
+        }
+    }
+
     /// The same elements under another shape of equal size; `None` when the sizes differ.
     pub fn reshaped(&self, shape: impl Into<Shape>) -> Option<Literal> {
         let shape = shape.into();

@@ -127,8 +127,8 @@ impl Simplifier<'_> {
     }
 
     pub(super) fn scaling(&mut self, tangent: Value, slope: Value) -> Rewrite {
-        // scale_by(t, s) = t * s where s is finite
-        if self.is_finite(slope) {
+        // scale_by(t, s) = t * s where s is finite or t is not zero
+        if self.is_finite(slope) || self.never_zero(tangent) {
             return self.rewritten(Binary::Mul, &[tangent, slope]);
         }
         Ok(None)

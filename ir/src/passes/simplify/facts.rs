@@ -1,4 +1,4 @@
-//! What is known of the values of floats: a bound on their size, and whether -0.0 occurs. Learned once per value, when
+//! What is known of the values of floats: a bound on their size, and which zeros occur. Learned once per value, when
 //! its op is appended, from what is known of the operands.
 
 use super::Simplifier;
@@ -17,9 +17,16 @@ pub(super) struct Facts {
     bound: f64,
     /// No element is -0.0.
     no_negative_zero: bool,
+    /// No element is zero of either sign.
+    no_zero: bool,
 }
 
-const NOTHING: Facts = Facts { bound: f64::INFINITY, no_negative_zero: false };
+const NOTHING: Facts = Facts { bound: f64::INFINITY, no_negative_zero: false, no_zero: false };
+
+/// What holds of integers (and bool) of at most this magnitude.
+const fn integers(bound: f64) -> Facts {
+    Facts { bound, no_negative_zero: true, no_zero: false }
+}
 
 /// Above every exact bound by more than rounding in f32 can add to it.
 const SLACK: f64 = 1.0 + 1e-6;
@@ -35,11 +42,16 @@ impl Simplifier<'_> {
         self.facts_of(value).no_negative_zero
     }
 
+    /// Whether it is known that no element is zero.
+    pub(super) fn never_zero(&self, value: Value) -> bool {
+        self.facts_of(value).no_zero
+    }
+
     fn facts_of(&self, value: Value) -> Facts {
         match self.ty(value).dtype {
-            DType::Bool => Facts { bound: 1.0, no_negative_zero: true },
-            DType::I32 | DType::U32 => Facts { bound: u32::MAX as f64, no_negative_zero: true },
-            DType::I64 | DType::U64 => Facts { bound: u64::MAX as f64, no_negative_zero: true },
+            DType::Bool => integers(1.0),
+            DType::I32 | DType::U32 => integers(u32::MAX as f64),
+            DType::I64 | DType::U64 => integers(u64::MAX as f64),
             DType::F32 | DType::F64 => self.facts.get(value).copied().unwrap_or(NOTHING),
         }
     }
@@ -54,23 +66,28 @@ impl Simplifier<'_> {
         };
         let facts = match &node.op {
             Op::Constant(constant) => of_literal(&constant.value),
-            Op::Iota(_) => Facts { bound: (1u64 << 48) as f64, no_negative_zero: true },
+            Op::Iota(_) => integers((1u64 << 48) as f64),
             Op::Unary(function) => of_unary(*function, operands[0]),
             Op::Binary(function) => {
                 let is_square = node.operands[0] == node.operands[1];
                 of_binary(*function, operands[0], operands[1], is_square)
             }
             Op::Select(_) => either(operands[1], operands[2]),
-            // Rounded to a neighbour; narrowed, a small negative number becomes -0.0.
+            // Rounded to a neighbour; narrowed, a small number becomes zero.
             Op::Convert(_) => {
                 let is_narrowed = self.ty(node.operands[0]).dtype == DType::F64;
-                let no_negative_zero = operands[0].no_negative_zero && !is_narrowed;
-                Facts { bound: operands[0].bound * SLACK, no_negative_zero }
+                let Facts { bound, no_negative_zero, no_zero } = operands[0];
+                Facts {
+                    bound: bound * SLACK,
+                    no_negative_zero: no_negative_zero && !is_narrowed,
+                    no_zero: no_zero && !is_narrowed,
+                }
             }
             // Rounding adds up over the products.
             Op::IntegerPow(power) if power.exponent >= 0 => Facts {
                 bound: operands[0].bound.max(1.0).powi(power.exponent) * 2.0,
                 no_negative_zero: power.exponent % 2 == 0,
+                no_zero: false,
             },
             Op::Reduce(reduce) => {
                 let count: usize = reduce.dims.iter().map(|&d| self.ty(node.operands[0]).shape[d]).product();
@@ -82,7 +99,7 @@ impl Simplifier<'_> {
             Op::Pad(_) => either(operands[0], operands[1]),
             Op::Concat(_) => operands.iter().copied().reduce(either).unwrap_or(NOTHING),
             // What is dropped reads as 0.
-            Op::Gather(_) => operands[0],
+            Op::Gather(_) => Facts { no_zero: false, ..operands[0] },
             Op::IntegerPow(_)
             | Op::ScaleBy(_)
             | Op::Bitcast(_)
@@ -101,7 +118,11 @@ impl Simplifier<'_> {
 }
 
 fn either(x: Facts, y: Facts) -> Facts {
-    Facts { bound: x.bound.max(y.bound), no_negative_zero: x.no_negative_zero && y.no_negative_zero }
+    Facts {
+        bound: x.bound.max(y.bound),
+        no_negative_zero: x.no_negative_zero && y.no_negative_zero,
+        no_zero: x.no_zero && y.no_zero,
+    }
 }
 
 fn of_literal(literal: &Literal) -> Facts {
@@ -112,7 +133,7 @@ fn of_literal(literal: &Literal) -> Facts {
     let of_bits = |bits| {
         let value: f64 = value(bits);
         let bound = if value.is_finite() { value.abs() } else { f64::INFINITY };
-        Facts { bound, no_negative_zero: value.to_bits() != (-0.0f64).to_bits() }
+        Facts { bound, no_negative_zero: value.to_bits() != (-0.0f64).to_bits(), no_zero: value != 0.0 }
     };
     match literal.splat_value() {
         Some(bits) => of_bits(bits),
@@ -122,14 +143,14 @@ fn of_literal(literal: &Literal) -> Facts {
 
 fn of_unary(function: Unary, x: Facts) -> Facts {
     match function {
-        // -0.0 comes from 0.0, of which nothing is known
-        Unary::Neg => Facts { no_negative_zero: false, ..x },
+        // -0.0 comes from 0.0
+        Unary::Neg => Facts { no_negative_zero: x.no_zero, ..x },
         Unary::Abs => Facts { no_negative_zero: true, ..x },
         Unary::Sign => Facts { bound: if x.bound.is_finite() { 1.0 } else { f64::INFINITY }, ..x },
         // Rounded to the next whole number; -0.5 may become -0.0
-        Unary::Floor | Unary::Ceil | Unary::Round => Facts { bound: x.bound + 1.0, no_negative_zero: false },
-        // Positive, or NaN
-        Unary::Exp | Unary::Exp2 | Unary::Logistic => Facts { bound: f64::INFINITY, no_negative_zero: true },
+        Unary::Floor | Unary::Ceil | Unary::Round => Facts { bound: x.bound + 1.0, ..NOTHING },
+        // Positive, 0.0 by underflow, or NaN
+        Unary::Exp | Unary::Exp2 | Unary::Logistic => Facts { no_negative_zero: true, ..NOTHING },
         _ => NOTHING,
     }
 }
@@ -140,9 +161,12 @@ fn of_binary(function: Binary, x: Facts, y: Facts, is_square: bool) -> Facts {
         Binary::Add => Facts {
             bound: (x.bound + y.bound) * SLACK,
             no_negative_zero: x.no_negative_zero || y.no_negative_zero,
+            no_zero: false,
         },
-        Binary::Sub => Facts { bound: (x.bound + y.bound) * SLACK, no_negative_zero: x.no_negative_zero },
-        Binary::Mul => Facts { bound: x.bound * y.bound * SLACK, no_negative_zero: is_square },
+        Binary::Sub => Facts { bound: (x.bound + y.bound) * SLACK, no_zero: false, ..x },
+        Binary::Mul => {
+            Facts { bound: x.bound * y.bound * SLACK, no_negative_zero: is_square, no_zero: false }
+        }
         Binary::Max | Binary::Min => either(x, y),
         Binary::Div
         | Binary::Rem
@@ -160,7 +184,7 @@ fn of_binary(function: Binary, x: Facts, y: Facts, is_square: bool) -> Facts {
 fn of_reduction(reducer: Reducer, x: Facts, count: usize) -> Facts {
     match reducer {
         // Rounding adds up: a part in 2^23 for each addition on the way, of which a sum in blocks has few.
-        Reducer::Sum => Facts { bound: x.bound * count.max(1) as f64 * 2.0, ..x },
+        Reducer::Sum => Facts { bound: x.bound * count.max(1) as f64 * 2.0, no_zero: false, ..x },
         Reducer::Max | Reducer::Min => x,
         Reducer::Prod | Reducer::And | Reducer::Or => NOTHING,
     }

@@ -96,19 +96,24 @@ impl Rebuild for Simplifier<'_> {
 impl Simplifier<'_> {
     fn append(&mut self, op: Op, operands: &[Value]) -> Result<Values, TypeError> {
         let results = self.builder.emit(op, operands)?;
-        for &result in &results {
-            if !self.facts.contains_key(result) {
-                let facts = self.learn(result);
-                self.facts.insert(result, facts);
+        self.learn_all(&results);
+        Ok(results)
+    }
+
+    fn learn_all(&mut self, values: &[Value]) {
+        for &value in values {
+            if !self.facts.contains_key(value) {
+                let facts = self.learn(value);
+                self.facts.insert(value, facts);
             }
         }
-        Ok(results)
     }
 
     fn rewrite(&mut self, op: &Op, operands: &[Value]) -> Result<Option<Values>, TypeError> {
         if let Some(evaluator) = self.evaluator
             && let Some(values) = folded(&mut self.builder, evaluator, op, operands)?
         {
+            self.learn_all(&values);
             return Ok(Some(values));
         }
         let by_rule = self.by_rule(op, operands)?;
