@@ -36,9 +36,9 @@ impl Mlp {
     fn new(key: &Tensor) -> Result<Mlp, pullback::Error> {
         let keys = random::split(key, 3)?;
         let layer = |i: usize, inputs: usize, outputs: usize| {
-            random::normal(&keys[i], DType::F32, &[inputs, outputs]) * (2.0 / inputs as f64).sqrt()
+            random::normal(&keys[i], DType::F32, [inputs, outputs]) * (2.0 / inputs as f64).sqrt()
         };
-        let zeros = |n: usize| Tensor::zeros(DType::F32, &[n]);
+        let zeros = |n: usize| Tensor::zeros(DType::F32, [n]);
         Ok(Mlp {
             w1: layer(0, 64, HIDDEN),
             b1: zeros(HIDDEN),

@@ -60,7 +60,7 @@ impl Digits {
     /// Images `[n, 64]` and labels `[n]` as tensors.
     pub fn batch(&self, which: &[usize]) -> (Tensor, Tensor) {
         let batch = self.pick(which);
-        (Tensor::from_vec(batch.pixels, &[which.len(), 64]), Tensor::from_vec(batch.labels, &[which.len()]))
+        (Tensor::from_vec(batch.pixels, [which.len(), 64]), Tensor::from_vec(batch.labels, [which.len()]))
     }
 
     /// The first images, with what they show.
