@@ -4,7 +4,7 @@
 
 use divan::{Bencher, black_box};
 use pullback::prelude::*;
-use pullback::{Array, ir, random};
+use pullback::{Array, nn, random};
 use pullback_autodiff as autodiff;
 use pullback_ir::ops::elementwise::unary::Unary;
 use pullback_ir::{Builder, Program, TensorType};
@@ -103,10 +103,9 @@ fn gradient_over_ten_million_elements(bencher: Bencher) {
 type Layers = Vec<(Tensor, Tensor)>;
 
 fn network(sizes: &[usize]) -> Layers {
-    let keys = random::split(&random::key(0), sizes.len()).expect("keys");
+    let keys = random::split(&random::key(0), sizes.len());
     let layer = |(pair, key): (&[usize], &Tensor)| {
-        let weights = random::normal(key, DType::F32, [pair[0], pair[1]]) * (2.0 / pair[0] as f64).sqrt();
-        (weights, Tensor::zeros(DType::F32, [pair[1]]))
+        (nn::he_normal(key, DType::F32, [pair[0], pair[1]]), Tensor::zeros(DType::F32, [pair[1]]))
     };
     sizes.windows(2).zip(&keys).map(layer).collect()
 }
@@ -117,7 +116,7 @@ fn loss(layers: &Layers, x: &Tensor, y: &Tensor) -> Tensor {
     for (w, b) in hidden {
         h = (h.matmul(w) + b).relu();
     }
-    pullback::nn::cross_entropy(&(h.matmul(&last.0) + &last.1), y).mean()
+    (h.matmul(&last.0) + &last.1).cross_entropy(y).mean()
 }
 
 const NETWORKS: [(&[usize], usize); 2] = [(&[64, 128, 128, 10], 64), (&[784, 512, 512, 10], 128)];
@@ -145,5 +144,5 @@ fn first_training_step_of_network(bencher: Bencher, which: usize) {
 #[divan::bench]
 fn text_round_trip_of_a_gradient(bencher: Bencher) {
     let text = autodiff::value_and_grad(&three_numbers(), &[0]).expect("differentiable").to_string();
-    bencher.bench(|| ir::Program::parse(black_box(&text)).expect("parses").to_string());
+    bencher.bench(|| Program::parse(black_box(&text)).expect("parses").to_string());
 }

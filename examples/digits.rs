@@ -32,21 +32,18 @@ struct Mlp {
 }
 
 impl Mlp {
-    /// Weights from a normal distribution of standard deviation `sqrt(2 / inputs)`, biases zero.
-    fn new(key: &Tensor) -> Result<Mlp, pullback::Error> {
-        let keys = random::split(key, 3)?;
-        let layer = |i: usize, inputs: usize, outputs: usize| {
-            random::normal(&keys[i], DType::F32, [inputs, outputs]) * (2.0 / inputs as f64).sqrt()
-        };
+    /// Weights as they suit layers with relu, biases zero.
+    fn new(key: &Tensor) -> Mlp {
+        let keys = random::split(key, 3);
         let zeros = |n: usize| Tensor::zeros(DType::F32, [n]);
-        Ok(Mlp {
-            w1: layer(0, 64, HIDDEN),
+        Mlp {
+            w1: nn::he_normal(&keys[0], DType::F32, [64, HIDDEN]),
             b1: zeros(HIDDEN),
-            w2: layer(1, HIDDEN, HIDDEN),
+            w2: nn::he_normal(&keys[1], DType::F32, [HIDDEN, HIDDEN]),
             b2: zeros(HIDDEN),
-            w3: layer(2, HIDDEN, 10),
+            w3: nn::he_normal(&keys[2], DType::F32, [HIDDEN, 10]),
             b3: zeros(10),
-        })
+        }
     }
 
     /// A score per digit for each image: `[images, 64] -> [images, 10]`.
@@ -59,7 +56,7 @@ impl Mlp {
 
 /// Mean cross entropy of the labels (i64) under the network's scores.
 fn loss(network: &Mlp, images: &Tensor, labels: &Tensor) -> Tensor {
-    nn::cross_entropy(&network.logits(images), labels).mean()
+    network.logits(images).cross_entropy(labels).mean()
 }
 
 /// One step of training: loss and gradients on a batch, then Adam.
@@ -77,15 +74,15 @@ fn step(
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let digits = Digits::load()?;
     let (train, test) = digits.split();
-    let mut network = Mlp::new(&random::key(1))?;
-    let mut optimizer = Adam::new(2e-3).init(&network)?;
+    let mut network = Mlp::new(&random::key(1));
+    let mut optimizer = Adam::new(2e-3).init(&network);
     let step = jit(step);
 
     let (images, labels) = train.batch(&(0..BATCH).collect::<Vec<_>>());
     let compiling = Instant::now();
     let lowered = step.lower((&network, &optimizer, &images, &labels))?;
     let kernels = lowered.kernel_count();
-    step.compile((&network, &optimizer, &images, &labels))?;
+    let compiled_step = lowered.compile()?;
     let compiled = compiling.elapsed();
 
     let bar = ProgressBar::new(EPOCHS as u64)
@@ -95,7 +92,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for epoch in 0..EPOCHS {
         for batch in train.shuffled(epoch as u64).chunks_exact(BATCH) {
             let (images, labels) = train.batch(batch);
-            let (loss, next, state) = step.call((&network, &optimizer, &images, &labels))?;
+            let (loss, next, state) = compiled_step.call((&network, &optimizer, &images, &labels))?;
             (network, optimizer) = (next, state);
             losses.push(loss.item::<f32>()?);
         }
@@ -125,7 +122,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Seconds per step when the same program is interpreted; the median of nine.
 fn interpreted(network: &Mlp, train: &Digits) -> Result<f64, Box<dyn std::error::Error>> {
-    let optimizer = Adam::new(2e-3).init(network)?;
+    let optimizer = Adam::new(2e-3).init(network);
     let (images, labels) = train.batch(&(0..BATCH).collect::<Vec<_>>());
     let step = jit(step).interpreted();
     let mut seconds = Vec::new();

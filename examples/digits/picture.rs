@@ -82,7 +82,10 @@ fn draw_losses(
     Ok(())
 }
 
-fn draw_confusion(area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>, confusion: &Confusion) -> Outcome {
+fn draw_confusion(
+    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    confusion: &Confusion,
+) -> Outcome {
     let title = format!("Test images: {:.2} % right", 100.0 * confusion.accuracy());
     let centred = |size: i32, color: &RGBColor| {
         use plotters::style::text_anchor::{HPos, Pos, VPos};
