@@ -115,7 +115,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("against interpreter  {:.1} times as fast", interpreted(&network, &train)? / seconds_per_step);
 
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/target/digits.svg");
-    picture::draw(path, &losses, train.len() / BATCH, &confusion, &test.images(16), &predicted)?;
+    picture::draw(path, &losses, train.len() / BATCH, &confusion, &test.images(), &predicted)?;
     println!("picture              {path}");
     Ok(())
 }

@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::Read;
 
 /// Images of 64 pixels from 0 to 1, and what they show.
-pub struct Digits {
+pub(crate) struct Digits {
     pixels: Vec<f32>,
     labels: Vec<i64>,
 }
 
 impl Digits {
     /// Reads `data/digits.csv.gz`: 64 pixels from 0 to 16 and a label per line.
-    pub fn load() -> Result<Digits, Box<dyn std::error::Error>> {
+    pub(crate) fn load() -> Result<Digits, Box<dyn std::error::Error>> {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/digits.csv.gz");
         let mut text = String::new();
         GzDecoder::new(File::open(path)?).read_to_string(&mut text)?;
@@ -28,12 +28,12 @@ impl Digits {
     }
 
     /// Number of images.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.labels.len()
     }
 
     /// Every fifth image for testing, the others for training.
-    pub fn split(&self) -> (Digits, Digits) {
+    pub(crate) fn split(&self) -> (Digits, Digits) {
         let (test, train) = (0..self.len()).partition::<Vec<usize>, _>(|i| i % 5 == 4);
         (self.pick(&train), self.pick(&test))
     }
@@ -47,7 +47,7 @@ impl Digits {
 
     /// The numbers of all images in an order that depends on `seed` (Fisher-Yates with a linear congruential
     /// generator).
-    pub fn shuffled(&self, seed: u64) -> Vec<usize> {
+    pub(crate) fn shuffled(&self, seed: u64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.len()).collect();
         let mut state = seed;
         for i in (1..order.len()).rev() {
@@ -58,13 +58,13 @@ impl Digits {
     }
 
     /// Images `[n, 64]` and labels `[n]` as tensors.
-    pub fn batch(&self, which: &[usize]) -> (Tensor, Tensor) {
+    pub(crate) fn batch(&self, which: &[usize]) -> (Tensor, Tensor) {
         let batch = self.pick(which);
         (Tensor::from_vec(batch.pixels, [which.len(), 64]), Tensor::from_vec(batch.labels, [which.len()]))
     }
 
-    /// The first images, with what they show.
-    pub fn images(&self, count: usize) -> Vec<(&[f32], i64)> {
-        self.pixels.chunks_exact(64).zip(self.labels.iter().copied()).take(count).collect()
+    /// The images, each with what it shows.
+    pub(crate) fn images(&self) -> Vec<(&[f32], i64)> {
+        self.pixels.chunks_exact(64).zip(self.labels.iter().copied()).collect()
     }
 }

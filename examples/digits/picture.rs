@@ -9,11 +9,11 @@ const BLUE_INK: RGBColor = RGBColor(38, 92, 173);
 const RED_INK: RGBColor = RGBColor(190, 48, 42);
 
 /// How often each digit (row) was taken for each digit (column).
-pub struct Confusion([[usize; 10]; 10]);
+pub(crate) struct Confusion([[usize; 10]; 10]);
 
 impl Confusion {
     /// Counts labels against predictions.
-    pub fn new(labels: &[i64], predicted: &[i64]) -> Confusion {
+    pub(crate) fn new(labels: &[i64], predicted: &[i64]) -> Confusion {
         let mut counts = [[0; 10]; 10];
         for (&label, &prediction) in labels.iter().zip(predicted) {
             counts[label as usize][prediction as usize] += 1;
@@ -22,14 +22,14 @@ impl Confusion {
     }
 
     /// The part on the diagonal.
-    pub fn accuracy(&self) -> f64 {
+    pub(crate) fn accuracy(&self) -> f64 {
         let right: usize = (0..10).map(|d| self.0[d][d]).sum();
         right as f64 / self.0.iter().flatten().sum::<usize>() as f64
     }
 }
 
 /// Draws everything to an SVG file.
-pub fn draw(
+pub(crate) fn draw(
     path: &str,
     losses: &[f32],
     steps_per_epoch: usize,
@@ -37,7 +37,7 @@ pub fn draw(
     images: &[(&[f32], i64)],
     predicted: &[i64],
 ) -> Outcome {
-    let root = SVGBackend::new(path, (1180, 620)).into_drawing_area();
+    let root = SVGBackend::new(path, (1180, 570)).into_drawing_area();
     root.fill(&WHITE)?;
     let (top, bottom) = root.split_vertically(480);
     let (left, right) = top.split_horizontally(640);
@@ -69,6 +69,7 @@ fn draw_losses(
         .axis_style(INK)
         .x_desc("epoch")
         .y_desc("cross entropy")
+        .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&|y| format!("{y:.0e}"))
         .draw()?;
     let at = |i: usize| (i + 1) as f64 / steps_per_epoch as f64;
@@ -91,9 +92,9 @@ fn draw_confusion(
         use plotters::style::text_anchor::{HPos, Pos, VPos};
         ("sans-serif", size).into_font().color(color).pos(Pos::new(HPos::Center, VPos::Center))
     };
-    area.draw(&Text::new(title, (250, 28), centred(20, &INK)))?;
-    area.draw(&Text::new("predicted", (250, 466), centred(14, &INK)))?;
-    let (cell, x0, y0) = (38, 60, 56);
+    area.draw(&Text::new(title, (250, 24), centred(20, &INK)))?;
+    area.draw(&Text::new("predicted", (250, 462), centred(14, &INK)))?;
+    let (cell, x0, y0) = (38, 60, 66);
     for shown in 0..10 {
         let middle = y0 + cell * shown + cell / 2;
         area.draw(&Text::new(shown.to_string(), (x0 - 16, middle), centred(15, &INK)))?;
@@ -122,7 +123,10 @@ fn draw_images(
     images: &[(&[f32], i64)],
     predicted: &[i64],
 ) -> Outcome {
-    for (i, ((pixels, label), &prediction)) in images.iter().zip(predicted).enumerate() {
+    // Those taken for something else come first.
+    let mut shown: Vec<_> = images.iter().zip(predicted).collect();
+    shown.sort_by_key(|((_, label), prediction)| label == *prediction);
+    for (i, ((pixels, label), &prediction)) in shown.into_iter().take(16).enumerate() {
         let (x0, y0, dot) = (34 + 71 * i as i32, 8, 7);
         for (p, &value) in pixels.iter().enumerate() {
             let (x, y) = (x0 + dot * (p as i32 % 8), y0 + dot * (p as i32 / 8));
