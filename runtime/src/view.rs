@@ -28,7 +28,7 @@ impl<'a> View<'a> {
     /// `bytes` are exactly the bytes of the type, aligned for its elements; bools are 0 or 1.
     pub unsafe fn new(ty: &'a TensorType, bytes: &'a [u8]) -> View<'a> {
         debug_assert_eq!(ty.bytes(), bytes.len());
-        debug_assert!(bytes.as_ptr() as usize % ty.dtype.size() == 0);
+        debug_assert!((bytes.as_ptr() as usize).is_multiple_of(ty.dtype.size()));
         View { ty, bytes }
     }
 
@@ -110,7 +110,7 @@ impl<'a> ViewMut<'a> {
     /// `bytes` are exactly the bytes of the type, initialised, and aligned for its elements.
     pub unsafe fn new(ty: &'a TensorType, bytes: &'a mut [u8]) -> ViewMut<'a> {
         debug_assert_eq!(ty.bytes(), bytes.len());
-        debug_assert!(bytes.as_ptr() as usize % ty.dtype.size() == 0);
+        debug_assert!((bytes.as_ptr() as usize).is_multiple_of(ty.dtype.size()));
         ViewMut { ty, bytes }
     }
 
