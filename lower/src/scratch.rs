@@ -20,6 +20,8 @@ unsafe impl Send for Scratch {}
 #[derive(Default)]
 pub(crate) struct Shelf {
     first: AtomicPtr<Scratch>,
+    /// Boxed, because they come from and go to `first`, which holds an address.
+    #[allow(clippy::vec_box)]
     others: Mutex<Vec<Box<Scratch>>>,
 }
 

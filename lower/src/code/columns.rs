@@ -52,9 +52,9 @@ impl KernelCode<'_, '_> {
             code.each_block(block, length, |code, length| {
                 let first = code.plus(start, LANES.min(length) as i64);
                 let last = code.plus(start, length as i64);
-                code.steps(start, first, 1, |code, at| code.into_tile(&tile, start, at, false));
+                code.steps(start, first, 1, |code, at| code.join_tile(&tile, start, at, false));
                 if length > LANES {
-                    code.steps(first, last, 1, |code, at| code.into_tile(&tile, start, at, true));
+                    code.steps(first, last, 1, |code, at| code.join_tile(&tile, start, at, true));
                 }
                 code.publish_tile(&tile, block, length);
             });
@@ -87,7 +87,7 @@ impl KernelCode<'_, '_> {
     }
 
     /// Evaluates the body for one reduced position of every column.
-    fn into_tile(&mut self, tile: &Tile<'_>, start: Value, at: Value, join: bool) {
+    fn join_tile(&mut self, tile: &Tile<'_>, start: Value, at: Value, join: bool) {
         let reduced = self.kernel.reduced.clone();
         let inner = self.unflatten(at, &reduced);
         let position = self.emitter.builder.ins().isub(at, start);

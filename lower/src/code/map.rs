@@ -56,7 +56,7 @@ impl KernelCode<'_, '_> {
                 code.once(&point(index, 0), lanes);
             });
         }
-        if extent % lanes != 0 {
+        if !extent.is_multiple_of(lanes) {
             let rest = self.emitter.builder.ins().icmp(IntCC::SignedLessThan, at, end);
             self.when(rest, |code| {
                 let last = code.plus(end, -(lanes as i64));

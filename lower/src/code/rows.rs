@@ -90,16 +90,16 @@ impl KernelCode<'_, '_> {
         let ends = [LANES.min(length), whole, length].map(|n| self.plus(start, n as i64));
         if whole > 0 {
             self.steps(start, ends[0], lanes, |code, at| {
-                code.into_lanes(outer, start, at, lanes, slots, false)
+                code.join_lanes(outer, start, at, lanes, slots, false)
             });
             self.steps(ends[0], ends[1], lanes, |code, at| {
-                code.into_lanes(outer, start, at, lanes, slots, true)
+                code.join_lanes(outer, start, at, lanes, slots, true)
             });
         } else {
-            self.steps(start, ends[2], 1, |code, at| code.into_lanes(outer, start, at, 1, slots, false));
+            self.steps(start, ends[2], 1, |code, at| code.join_lanes(outer, start, at, 1, slots, false));
         }
         if whole > 0 && whole < length {
-            self.steps(ends[1], ends[2], 1, |code, at| code.into_lanes(outer, start, at, 1, slots, true));
+            self.steps(ends[1], ends[2], 1, |code, at| code.join_lanes(outer, start, at, 1, slots, true));
         }
         self.combine_slots(if whole > 0 { lanes } else { 1 }, LANES.min(length), slots)
     }
@@ -179,7 +179,7 @@ impl KernelCode<'_, '_> {
             let flags = MemFlagsData::new().with_notrap();
             self.emitter.store(dtype, lanes, flags, value, address, offset as i32);
         }
-        self.steps(end, last, 1, |code, at| code.into_lanes(outer, start, at, 1, slots, true));
+        self.steps(end, last, 1, |code, at| code.join_lanes(outer, start, at, 1, slots, true));
         self.combine_slots(lanes, LANES, slots)
     }
 
@@ -216,7 +216,7 @@ impl KernelCode<'_, '_> {
     }
 
     /// Evaluates the body and joins its values to the lanes in memory that are due.
-    fn into_lanes(
+    fn join_lanes(
         &mut self,
         outer: &[Value],
         start: Value,

@@ -1,12 +1,15 @@
 //! What the tests of machine code share.
 
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
 use pullback_ir::sample::{Domain, Sample, SampleOperand};
 use pullback_ir::{Program, TensorType};
 use pullback_lower::{Options, lower};
 use pullback_runtime::{Array, interpret};
 
 /// Runs a program both ways and compares bits; what differs, as text.
-pub fn differences(program: &Program, arguments: &[Array], options: &Options) -> Option<String> {
+pub(crate) fn differences(program: &Program, arguments: &[Array], options: &Options) -> Option<String> {
     let expected = interpret(program, arguments);
     let lowered = match lower(program, options) {
         Ok(lowered) => lowered,
@@ -34,7 +37,7 @@ pub fn differences(program: &Program, arguments: &[Array], options: &Options) ->
 }
 
 /// Arguments of these types: small numbers of both signs, with ties.
-pub fn arguments(types: &[TensorType], seed: u64) -> Vec<Array> {
+pub(crate) fn arguments(types: &[TensorType], seed: u64) -> Vec<Array> {
     let operand = |ty: &TensorType| {
         let domain = if ty.dtype.is_float() { Domain::Uniform(-2.0, 2.0) } else { Domain::Any };
         SampleOperand::new(ty.clone(), domain)
