@@ -27,6 +27,12 @@ fn operators_take_tensors_and_numbers_on_both_sides() {
     assert_eq!((&i & 3).to_vec::<i32>().unwrap(), [1, 3]);
     assert_eq!((!Tensor::from([true, false])).to_vec::<bool>().unwrap(), [false, true]);
     assert_eq!((Tensor::from([1.0f32]) * 0.5).dtype().unwrap(), DType::F32);
+    let mut y = x.clone();
+    y += &x;
+    y *= 2;
+    y -= 0.5;
+    y /= x.clone();
+    assert_eq!((vec(&y), vec(&x)), (vec![3.5, 3.75], vec![1.0, 2.0]));
     // The type of the intermediate is known before that of the literal.
     assert_eq!((&x * 2.0).sum().item::<f64>().unwrap(), 6.0);
     assert_eq!((2.0 * &x).sum().item::<f64>().unwrap(), 6.0);
@@ -72,6 +78,8 @@ fn shapes_change() {
     assert_eq!(shape(&x.expand_dims(0).flatten(0, 1)), [2, 3]);
     assert_eq!(vec(&x.flip(1)), [2.0, 1.0, 0.0, 5.0, 4.0, 3.0]);
     assert_eq!(vec(&x.roll(1, 1)), [2.0, 0.0, 1.0, 5.0, 3.0, 4.0]);
+    assert_eq!(vec(&x.roll(1, -4)), [1.0, 2.0, 0.0, 4.0, 5.0, 3.0]);
+    assert_eq!(vec(&x.roll(0, i64::MIN)), vec(&x));
     assert_eq!(vec(&x.shift(1, -1)), [1.0, 2.0, 0.0, 4.0, 5.0, 0.0]);
     assert_eq!(vec(&Tensor::from([1.0, 2.0]).tile(&[2])), [1.0, 2.0, 1.0, 2.0]);
     assert_eq!(vec(&Tensor::from([1.0, 2.0]).repeat(0, 2)), [1.0, 1.0, 2.0, 2.0]);
@@ -85,7 +93,7 @@ fn tensors_are_put_together_and_taken_apart() {
     assert_eq!(vec(&x.slice((.., 1))), [1.0, 4.0]);
     assert_eq!(vec(&x.slice((-1, 1..))), [4.0, 5.0]);
     assert_eq!(shape(&x.slice((0..0,))), [0, 3]);
-    assert_eq!(vec(&x.slice((0, 0..=-1))), [0.0, 1.0, 2.0]);
+    assert_eq!(vec(&x.slice((0, -3..=-1))), [0.0, 1.0, 2.0]);
     assert!(x.slice((0..4,)).error().is_some());
     assert_eq!(vec(&x.stride(1, 2)), [0.0, 2.0, 3.0, 5.0]);
     let parts = x.split(1, &[1, 2]);

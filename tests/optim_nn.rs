@@ -17,11 +17,11 @@ struct Mlp {
 
 impl Mlp {
     fn new(seed: u64) -> Mlp {
-        let keys = random::split(&random::key(seed), 2);
+        let [first, second] = random::split(&random::key(seed));
         Mlp {
-            w1: nn::glorot_uniform(&keys[0], DType::F64, [2, 8]),
+            w1: nn::glorot_uniform(&first, DType::F64, [2, 8]),
             b1: Tensor::zeros(DType::F64, [8]),
-            w2: nn::glorot_uniform(&keys[1], DType::F64, [8, 2]),
+            w2: nn::glorot_uniform(&second, DType::F64, [8, 2]),
             b2: Tensor::zeros(DType::F64, [2]),
         }
     }

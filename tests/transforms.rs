@@ -203,3 +203,23 @@ fn six_arguments_are_taken() {
     let g = grad(f).argnum::<5>().call((&t(1.0), &t(2.0), &t(3.0), &t(4.0), &t(5.0), &t(6.0))).unwrap();
     assert_eq!(item(&g), 120.0);
 }
+
+#[test]
+fn what_a_loss_returns_besides_is_passed_on() {
+    let f = |x: &Tensor, n: &Tensor| ((x * x).sum(), vec![x * 10.0, n + 1]);
+    let step = value_and_grad(f).with_aux();
+    let (x, n) = (Tensor::from([1.0, 2.0]), Tensor::from(7i64));
+    let ((loss, aux), g) = step.call((&x, &n)).unwrap();
+    assert_eq!((item(&loss), vec(&aux[0]), vec(&g)), (5.0, vec![10.0, 20.0], vec![2.0, 4.0]));
+    assert_eq!(aux[1].item::<i64>().unwrap(), 8);
+    let ((compiled, _), _) = jit(step).call((&x, &n)).unwrap();
+    assert_eq!(item(&compiled), 5.0);
+}
+
+#[test]
+fn the_interpreter_stands_in_for_machine_code() {
+    let f = |x: &Tensor| x.exp().sum_axes(0) / x.softmax(0);
+    let x = Tensor::from([[1.0, -2.0], [0.5, 3.0]]);
+    let (compiled, interpreted) = (jit(f).call((&x,)).unwrap(), jit(f).interpreted().call((&x,)).unwrap());
+    assert!(compiled.array().unwrap().bits_equal(&interpreted.array().unwrap()));
+}

@@ -71,7 +71,7 @@ pub fn attention(queries: &Tensor, keys: &Tensor, values: &Tensor, mask: Option<
     let width = attempt!(queries.shape()).last().copied().unwrap_or(1);
     let mut scores = queries.matmul(&keys.t()) / (width as f64).sqrt();
     if let Some(mask) = mask {
-        scores = scores + mask;
+        scores += mask;
     }
     scores.softmax(-1).matmul(values)
 }

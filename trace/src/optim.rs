@@ -126,7 +126,7 @@ impl Adam {
             let root = (&v / unbiased(self.beta2)).sqrt() + self.epsilon;
             let mut change = (&m / unbiased(self.beta1)) / root;
             if self.weight_decay != 0.0 {
-                change = change + p * self.weight_decay;
+                change += p * self.weight_decay;
             }
             next.push(p - change * rate);
             next_first.push(m);

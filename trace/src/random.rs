@@ -40,7 +40,7 @@ pub fn threefry(key: &Tensor, first: &Tensor, second: &Tensor) -> (Tensor, Tenso
             x = &x + &y;
             y = ((&y << rotation) | y.shr_logical(32 - rotation)) ^ &x;
         }
-        x = x + &schedule[(group + 1) % 3];
+        x += &schedule[(group + 1) % 3];
         y = y + &schedule[(group + 2) % 3] + (group as i64 + 1);
     }
     (x, y)
@@ -71,18 +71,18 @@ fn check_key(name: &str, key: &Tensor, at: Loc) -> Result<(), Error> {
     Err(Error::op(name, &[ty], Problem::Constraint(text), at))
 }
 
-/// New keys from one. A key that failed carries the error.
+/// New keys from one: `let [first, second] = split(&key)`.
 #[track_caller]
-pub fn split(key: &Tensor, count: usize) -> Vec<Tensor> {
-    let keys = match blocks("split", key, &Shape::new(&[count]), Purpose::Split) {
-        Ok((x, y)) => stack(&[x, y], 1),
-        Err(error) => Tensor::failed(error),
-    };
-    let mut split = Vec::with_capacity(count);
-    for i in 0..count {
-        split.push(keys.index_axis(0, i));
-    }
-    split
+pub fn split<const N: usize>(key: &Tensor) -> [Tensor; N] {
+    let keys = keys(key, N);
+    std::array::from_fn(|i| keys.index_axis(0, i))
+}
+
+/// New keys from one, as the rows of a `u32[count, 2]`. The first are those of [`split`].
+#[track_caller]
+pub fn keys(key: &Tensor, count: usize) -> Tensor {
+    let (x, y) = attempt!(blocks("split", key, &Shape::new(&[count]), Purpose::Split));
+    stack(&[x, y], 1)
 }
 
 /// A new key from a key and an integer: the number of a step, or of a layer.

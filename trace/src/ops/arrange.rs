@@ -161,7 +161,8 @@ impl Tensor {
     pub fn roll(&self, axis: impl Index, shift: i64) -> Tensor {
         let dim = attempt!(self.one_axis("roll", axis, Loc::caller()));
         let extent = attempt!(self.shape())[dim];
-        let split = if extent == 0 { 0 } else { (-shift).rem_euclid(extent as i64) as usize };
+        let split =
+            if extent == 0 { 0 } else { (extent - shift.rem_euclid(extent as i64) as usize) % extent };
         if split == 0 {
             return self.clone();
         }

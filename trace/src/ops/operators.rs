@@ -2,7 +2,7 @@
 
 use crate::apply::apply;
 use crate::ops::broadcast::elementwise;
-use crate::ops::number::{Numeric, Operand};
+use crate::ops::number::{Number, Numeric, Operand};
 use crate::tensor::{Tensor, attempt};
 use pullback_ir::ops::elementwise::binary::Binary;
 use pullback_ir::ops::elementwise::unary::Unary;
@@ -77,3 +77,20 @@ macro_rules! negation {
 }
 
 negation! { Neg neg Neg; Not not Not; }
+
+macro_rules! assignment {
+    ($($trait:ident $method:ident $op:tt;)*) => {
+        $(impl<R: Into<Operand>> ops::$trait<R> for Tensor {
+            #[track_caller]
+            fn $method(&mut self, other: R) {
+                *self = match other.into() {
+                    Operand::Tensor(other) => &*self $op other,
+                    Operand::Number(Number::Int(other)) => &*self $op other,
+                    Operand::Number(Number::Float(other)) => &*self $op other,
+                };
+            }
+        })*
+    };
+}
+
+assignment! { AddAssign add_assign +; SubAssign sub_assign -; MulAssign mul_assign *; DivAssign div_assign /; }

@@ -68,7 +68,7 @@ impl Tensor {
         let square = self.narrow(rows, 0, k).narrow(columns, 0, k);
         let mut extents: Vec<usize> = shape[..rows].to_vec();
         // Row-major, the diagonal of a square matrix is every (k + 1)-th element.
-        extents.push(k * k);
+        extents.push(k.saturating_mul(k));
         let flat = square.reshape_to(Shape::new(&extents), Loc::caller());
         if k == 0 { flat } else { flat.stride(rows, k + 1) }
     }

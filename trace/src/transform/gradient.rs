@@ -7,8 +7,9 @@ use crate::tensor::Tensor;
 use crate::transform::arguments::differentiated;
 use crate::transform::record::{Recording, record};
 use crate::transform::{Arg, Args, First, Function, Select, callable};
+use crate::tree::{self, Tree};
 use pullback_autodiff::Hooks;
-use pullback_ir::Loc;
+use pullback_ir::{Builder, Loc, Value};
 
 /// The gradient of a function: see [`grad`].
 #[derive(Clone)]
@@ -65,16 +66,35 @@ macro_rules! selection {
 
 selection! { Grad }
 selection! { ValueAndGrad }
+selection! { ValueAndGradWithAux }
 
-/// The function as a program, and the positions of the parameters to differentiate with respect to.
-fn prepare<A: Args, F: Function<A, Output = Tensor>, S: Select<A>>(
+/// The value of a function, what it returns besides, and its gradient: see [`ValueAndGrad::with_aux`].
+#[derive(Clone)]
+pub struct ValueAndGradWithAux<F, S = First> {
+    function: F,
+    select: S,
+    hooks: Hooks,
+    at: Loc,
+}
+
+impl<F, S> ValueAndGrad<F, S> {
+    /// For a function that returns its loss and something besides, which is passed on: metrics, or a new state.
+    pub fn with_aux(self) -> ValueAndGradWithAux<F, S> {
+        let ValueAndGrad { function, select, hooks, at } = self;
+        ValueAndGradWithAux { function, select, hooks, at }
+    }
+}
+
+/// The function as a program whose first output is the loss, and the positions of the parameters to differentiate
+/// with respect to.
+fn prepare<A: Args, F: Function<A>, S: Select<A>>(
     transform: &'static str,
     (function, select, at): (&F, &S, Loc),
     arguments: &A,
-) -> Result<(Recording<Tensor>, Vec<usize>), Error> {
+) -> Result<(Recording<F::Output>, Vec<usize>), Error> {
     let wrt = differentiated(transform, arguments, &select.numbers(arguments), at)?;
     let recording = record(transform, at, function, arguments, true)?;
-    let found = recording.output_type();
+    let found = recording.loss_type();
     if found.shape.rank() != 0 || !found.dtype.is_float() {
         return Err(Error::GradientRequiresScalarOutput { transform, found, at });
     }
@@ -101,6 +121,29 @@ impl<A: Args, F: Function<A, Output = Tensor>, S: Select<A>> Function<A> for Val
         let mut outputs = apply_program(&program, &recording.inputs(arguments), self.at)?;
         let gradients = outputs.split_off(1);
         Ok((outputs.remove(0), rebuild(&self.select, arguments, gradients)))
+    }
+}
+
+impl<A, F, S, X> Function<A> for ValueAndGradWithAux<F, S>
+where
+    A: Args,
+    F: Function<A, Output = (Tensor, X)>,
+    S: Select<A>,
+    X: Tree,
+{
+    type Output = ((Tensor, X), S::Picked);
+
+    fn invoke(&self, arguments: &A) -> Result<Self::Output, Error> {
+        let (recording, wrt) = prepare("value_and_grad", (&self.function, &self.select, self.at), arguments)?;
+        let mut builder = Builder::new("value_and_grad");
+        let program = &recording.program;
+        let params: Vec<Value> = program.param_types().into_iter().map(|ty| builder.param(ty)).collect();
+        let (outputs, gradients) =
+            autodiff(&self.hooks).value_and_grad_into(&mut builder, program, &params, &wrt)?;
+        let program = builder.finish(&[&outputs[..], &gradients].concat());
+        let mut found = apply_program(&program, &recording.inputs(arguments), self.at)?;
+        let gradients = found.split_off(outputs.len());
+        Ok((tree::unflatten(&recording.output, found)?, rebuild(&self.select, arguments, gradients)))
     }
 }
 

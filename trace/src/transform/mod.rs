@@ -15,7 +15,7 @@ mod reverse;
 pub use arguments::{All, Arg, Args, Arguments, First, Pick, Select};
 pub use forward::{Jvp, Linear, Linearize, jvp, linearize};
 pub use function::{Function, IntoOutput};
-pub use gradient::{Grad, ValueAndGrad, grad, value_and_grad};
+pub use gradient::{Grad, ValueAndGrad, ValueAndGradWithAux, grad, value_and_grad};
 pub use jit::{CacheStats, Compiled, Jit, Lowered, jit};
 pub use reverse::{Pullback, Vjp, vjp};
 

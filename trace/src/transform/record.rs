@@ -45,8 +45,8 @@ impl<O> Recording<O> {
         tree::leaves(arguments).into_iter().chain(&self.captures).collect()
     }
 
-    /// The type of the only output, if there is one.
-    pub(crate) fn output_type(&self) -> TensorType {
+    /// The type of the first output.
+    pub(crate) fn loss_type(&self) -> TensorType {
         self.program.ty(self.program.outputs()[0]).clone()
     }
 }
