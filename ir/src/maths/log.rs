@@ -71,14 +71,14 @@ fn beyond_linear<T: Constants, L: Lanes<T>>(l: &mut L, f: L::V) -> L::V {
     l.fma(s, rest, negative)
 }
 
-/// `k ln 2 + log(1 + f) + small`.
+/// `k ln 2 + main + small`.
 #[inline(always)]
-fn assemble<T: Constants, L: Lanes<T>>(l: &mut L, k: L::I, f: L::V, small: L::V) -> L::V {
+fn assemble<T: Constants, L: Lanes<T>>(l: &mut L, k: L::I, main: L::V, small: L::V) -> L::V {
     let k = l.from_int(k);
     let high = l.float(T::LN2_CUT.0);
     let low = l.float(T::LN2_CUT.1);
     let base = l.mul(k, high);
-    let sum = fast_two_sum(l, base, f);
+    let sum = fast_two_sum(l, base, main);
     let rest = l.fma(k, low, small);
     let rest = l.add(rest, sum.lo);
     l.add(sum.hi, rest)
@@ -110,21 +110,27 @@ pub(super) fn log<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
     at_the_ends(l, y, x)
 }
 
+/// `log(1 + f)` for `1 + f` between `sqrt(1/2)` and `sqrt 2`, the square exact, as a sum of two floats.
+#[inline(always)]
+fn near_one<T: Constants, L: Lanes<T>>(l: &mut L, f: L::V) -> Double<L::V> {
+    let Series { half_f, half_square, s, rest } = series(l, f);
+    let minus_half_square = l.neg(half_square);
+    let log = fast_two_sum(l, f, minus_half_square);
+    let square_error = l.fma(half_f, f, minus_half_square);
+    let low = l.sub(log.lo, square_error);
+    Double { hi: log.hi, lo: l.fma(s, rest, low) }
+}
+
 /// Logarithm to base 2: the natural one times `log2 e`, both double words.
 #[inline(always)]
 pub(super) fn log2<T: Constants, L: Lanes<T>>(l: &mut L, x: L::V) -> L::V {
     let Split { k, m } = split_any(l, x);
     let one = l.float(T::ONE);
     let f = l.sub(m, one);
-    let Series { half_f, half_square, s, rest } = series(l, f);
-    let minus_half_square = l.neg(half_square);
-    let log = fast_two_sum(l, f, minus_half_square);
-    let square_error = l.fma(half_f, f, minus_half_square);
-    let low = l.sub(log.lo, square_error);
-    let low = l.fma(s, rest, low);
+    let log = near_one(l, f);
     let e = constant(l, T::LOG2_E);
     let main = two_product(l, log.hi, e.hi);
-    let low = l.fma(low, e.hi, main.lo);
+    let low = l.fma(log.lo, e.hi, main.lo);
     let low = l.fma(log.hi, e.lo, low);
     let k = l.from_int(k);
     let sum = fast_two_sum(l, k, main.hi);
@@ -145,7 +151,7 @@ pub(super) fn log_double<T: Constants, L: Lanes<T>>(
     let Split { k, m } = split(l, u.hi);
     let one = l.float(T::ONE);
     let f = l.sub(m, one);
-    let small = beyond_linear(l, f);
+    let log = near_one(l, f);
     // Scaling by 2^-k in two steps, as k may be the greatest exponent.
     let zero = l.int(0);
     let down = l.isub(zero, k);
@@ -167,10 +173,10 @@ pub(super) fn log_double<T: Constants, L: Lanes<T>>(
     let half_d = l.mul(minus_half, d);
     let tail = l.fma(minus, slope, tail);
     let tail = l.fma(half_d, d, tail);
-    let tail = l.add(small, tail);
+    let tail = l.add(log.lo, tail);
     let small = l.add(c, tail);
     let k = l.iadd(k, extra);
-    assemble(l, k, f, small)
+    assemble(l, k, log.hi, small)
 }
 
 /// `log(1 + x)`: `1 + x` is a double word.
