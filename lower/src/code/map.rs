@@ -5,8 +5,9 @@ use super::{KernelCode, Units};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
-/// Bodies of at most this weight are unrolled.
-const UNROLLED: u64 = 80;
+/// Bodies of at most this weight are unrolled. Larger ones have more constants than there are registers, which several
+/// copies in one step would spill.
+const UNROLLED: u64 = 20;
 
 /// Vectors per step of an unrolled loop.
 const UNROLL: usize = 4;
