@@ -166,6 +166,10 @@ fn softmax_family() {
     assert_eq!(Tensor::full(1e308, [2]).logsumexp().item::<f64>().unwrap(), 1e308);
     assert_eq!(Tensor::from([f64::INFINITY, 0.0]).logsumexp().item::<f64>().unwrap(), f64::INFINITY);
     assert!(Tensor::from([f64::NAN, 0.0]).logsumexp().item::<f64>().unwrap().is_nan());
+    assert_eq!(
+        vec(&minus.logaddexp(Tensor::from([[1000.0], [-1000.0]]))),
+        [1000.0, 1000.0, -1000.0, -1000.0]
+    );
 }
 
 #[test]

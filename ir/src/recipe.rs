@@ -146,7 +146,7 @@ impl ScalarOp {
                 | Binary::Shl
                 | Binary::ShrLogical
                 | Binary::ShrArithmetic => FEW,
-                Binary::Rem | Binary::Pow | Binary::Atan2 => MANY,
+                Binary::Rem | Binary::Pow | Binary::Atan2 | Binary::LogAddExp => MANY,
             },
             ScalarOp::Compare(_) | ScalarOp::Select | ScalarOp::Bitcast(_) => 1,
             ScalarOp::Convert(_) | ScalarOp::ScaleBy => FEW,

@@ -88,6 +88,29 @@ fn atan2_slopes() {
 }
 
 #[test]
+fn logaddexp_has_the_slopes_of_a_softmax() {
+    let f = binary(Binary::LogAddExp);
+    let slopes = |x: [f64; 3], y: [f64; 3], by_x: [f64; 3], by_y: [f64; 3]| {
+        check_gradient(&f, &[vector(&x), vector(&y)], &[&by_x, &by_y], 0.0);
+        check_gradient(&f, &[vector(&y), vector(&x)], &[&by_y, &by_x], 0.0);
+    };
+    slopes([2.0, INF, -INF], [2.0, INF, -INF], [0.5; 3], [0.5; 3]);
+    slopes([INF, INF, 3.0], [-INF, 3.0, -INF], [1.0; 3], [0.0; 3]);
+    slopes([1e308, 1000.0, 0.0], [-1e308, -1000.0, -0.0], [1.0, 1.0, 0.5], [0.0, 0.0, 0.5]);
+    slopes([NAN; 3], [1.0, INF, NAN], [NAN; 3], [NAN; 3]);
+    let far = (-40.0f64).exp();
+    slopes([40.0, 0.0, -1e5], [0.0, 0.0, -1e5], [1.0, 0.5, 0.5], [far, 0.5, 0.5]);
+}
+
+#[test]
+fn logaddexp_is_curved_at_a_tie() {
+    let f = on_f64(&[&[], &[]], |b, p| Ok(vec![b.one(Binary::LogAddExp, p)?]));
+    let slope = pullback_autodiff::grad(&f, &[0]).unwrap();
+    check_gradient(&slope, &[scalar(7.0), scalar(7.0)], &[&[0.25], &[-0.25]], 0.0);
+    check_gradient(&slope, &[scalar(INF), scalar(INF)], &[&[0.0], &[0.0]], 0.0);
+}
+
+#[test]
 fn the_square_of_a_norm_is_smooth() {
     let f = on_f64(&[&[2]], |b, p| {
         let squares = b.mul(p[0], p[0])?;

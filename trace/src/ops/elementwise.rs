@@ -108,6 +108,8 @@ binary! {
     maximum = Max;
     /// The smaller of two; NaN if either is. Equal ones share the slope evenly.
     minimum = Min;
+    /// `log(exp(x) + exp(y))` without overflow; the slopes are the softmax weights.
+    logaddexp = LogAddExp;
     /// Angle of the point (other, self) in radians: `self` is y.
     atan2 = Atan2;
     /// Remainder of the division with the sign of `self`, as Rust's `%`.
@@ -216,15 +218,6 @@ impl Tensor {
             DType::Bool | DType::I32 | DType::I64 | DType::U32 | DType::U64 => return self.clone(),
         };
         self.bitcast(bits).bitcast(attempt!(self.dtype()))
-    }
-
-    /// `log(exp(x) + exp(y))` without overflow.
-    #[track_caller]
-    pub fn logaddexp(&self, other: impl Into<Operand>) -> Tensor {
-        let other = attempt!(other.into().beside(attempt!(self.dtype()), Loc::caller()));
-        let (left, right) =
-            attempt!(crate::ops::broadcast::broadcast_pair("logaddexp", self, &other, Loc::caller()));
-        crate::ops::stack(&[left, right], 0).logsumexp_axes(0)
     }
 
     /// `x * log(y)`, and 0 where x is 0.

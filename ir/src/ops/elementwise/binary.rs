@@ -36,6 +36,10 @@ pub enum Binary {
     Min,
     /// Angle of the point (y, x), in radians from -pi to pi: operand 0 is y.
     Atan2,
+    /// `log(e^x + e^y)`, which overflows only where an operand is infinite: inf wins, -inf adds nothing, NaN if
+    /// either is. The slopes are the softmax weights, halves where the operands are equal. A primitive because the
+    /// composition is wrong at infinities.
+    LogAddExp,
     /// Logical or bitwise and.
     And,
     /// Logical or bitwise or.
@@ -64,6 +68,7 @@ const ROWS: &[Row] = &[
     Row(Max, "max", On::Numbers, [(-2.0, 0.4), (0.6, 2.0)]),
     Row(Min, "min", On::Numbers, [(-2.0, 0.4), (0.6, 2.0)]),
     Row(Atan2, "atan2", On::Floats, [(0.5, 2.0), (-2.0, 2.0)]),
+    Row(LogAddExp, "logaddexp", On::Floats, [(-2.0, 2.0), (-2.0, 2.0)]),
     Row(And, "and", On::Bits, [(0.0, 0.0); 2]),
     Row(Or, "or", On::Bits, [(0.0, 0.0); 2]),
     Row(Xor, "xor", On::Bits, [(0.0, 0.0); 2]),
@@ -95,6 +100,7 @@ impl Binary {
             Max => l.max(x, y),
             Min => l.min(x, y),
             Atan2 => T::atan2(l, x, y),
+            LogAddExp => log_add_exp(l, x, y),
             And | Or | Xor | Shl | ShrLogical | ShrArithmetic => x,
         }
     }
@@ -120,9 +126,23 @@ impl Binary {
             Or => l.or(x, y),
             Xor => l.xor(x, y),
             Shl | ShrLogical | ShrArithmetic => guarded_shift(l, self, x, y),
-            Pow | Atan2 => x,
+            Pow | Atan2 | LogAddExp => x,
         }
     }
+}
+
+/// `max + log1p(e^-|x - y|)`; of equal operands the distance is 0, also where their difference is NaN.
+#[inline(always)]
+fn log_add_exp<T: Elementary, L: Lanes<T>>(l: &mut L, x: L::V, y: L::V) -> L::V {
+    let (zero, equal) = (l.float(T::ZERO), l.eq(x, y));
+    let difference = l.sub(x, y);
+    let difference = l.select(equal, zero, difference);
+    let distance = l.abs(difference);
+    let negated = l.neg(distance);
+    let ratio = T::exp(l, negated);
+    let rest = T::log1p(l, ratio);
+    let larger = l.max(x, y);
+    l.add(larger, rest)
 }
 
 /// Quotient or remainder without traps: the divisor becomes 1 where it is 0, or -1 under the least value.
@@ -204,6 +224,17 @@ fn atan2_slopes(b: &mut Builder, y: Value, x: Value) -> Result<[Value; 2], TypeE
     Ok([by_y, b.neg(by_x)?])
 }
 
+/// Slope of `log(e^x + e^y)` by x: the weight `e^x / (e^x + e^y)`. Only at equal infinities, where the difference is
+/// NaN, does that need help; a wider guard would hide how the slope depends on x from second derivatives.
+fn log_add_exp_slope(b: &mut Builder, x: Value, y: Value) -> Result<Value, TypeError> {
+    let difference = b.sub(x, y)?;
+    let (equal, undefined) = (b.compare(Compare::Eq, x, y)?, b.unary(Unary::IsNan, difference)?);
+    let infinities = b.one(And, &[equal, undefined])?;
+    let zero = b.number_like(x, 0.0)?;
+    let difference = b.select(infinities, zero, difference)?;
+    b.unary(Unary::Logistic, difference)
+}
+
 impl Binary {
     /// The tangent of max or min: that of the operand chosen, the mean of both at a tie.
     fn linearize_choice(
@@ -249,6 +280,8 @@ impl Binary {
             Pow if i == 0 => Some(pow_slope_by_base(b, x, y)?),
             Pow => Some(pow_slope_by_exponent(b, x, y, z)?),
             Atan2 => Some(atan2_slopes(b, x, y)?[i]),
+            LogAddExp if i == 0 => Some(log_add_exp_slope(b, x, y)?),
+            LogAddExp => Some(log_add_exp_slope(b, y, x)?),
             Add | Sub | Max | Min | And | Or | Xor | Shl | ShrLogical | ShrArithmetic => None,
         })
     }
@@ -308,7 +341,7 @@ impl Primitive for Binary {
                 (dx, None) => dx,
             },
             Max | Min => self.linearize_choice(lin, equation, tangents)?,
-            Mul | Div | Rem | Pow | Atan2 | And | Or | Xor | Shl | ShrLogical | ShrArithmetic => {
+            Mul | Div | Rem | Pow | Atan2 | LogAddExp | And | Or | Xor | Shl | ShrLogical | ShrArithmetic => {
                 let mut dz = None;
                 for i in 0..2 {
                     let Some(tangent) = tangents[i] else { continue };

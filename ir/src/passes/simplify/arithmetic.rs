@@ -20,7 +20,7 @@ impl Simplifier<'_> {
             Binary::Shl | Binary::ShrLogical | Binary::ShrArithmetic => {
                 Ok(self.is_number(y, 0.0).then_some(x))
             }
-            Binary::Rem | Binary::Pow | Binary::Atan2 => Ok(None),
+            Binary::Rem | Binary::Pow | Binary::Atan2 | Binary::LogAddExp => Ok(None),
         }
     }
 

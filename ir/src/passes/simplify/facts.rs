@@ -172,6 +172,7 @@ fn of_binary(function: Binary, x: Facts, y: Facts, is_square: bool) -> Facts {
         | Binary::Rem
         | Binary::Pow
         | Binary::Atan2
+        | Binary::LogAddExp
         | Binary::And
         | Binary::Or
         | Binary::Xor

@@ -7,7 +7,7 @@ use crate::view::{View, ViewMut};
 use pullback_ir::maths::{Elementary, Int, IntLanes, Lanes, Plain};
 use pullback_ir::ops::elementwise::binary::Binary;
 
-rows! { Binary: Add Sub Mul Div Rem Pow Max Min Atan2 And Or Xor Shl ShrLogical ShrArithmetic }
+rows! { Binary: Add Sub Mul Div Rem Pow Max Min Atan2 LogAddExp And Or Xor Shl ShrLogical ShrArithmetic }
 
 /// A row on floats.
 struct Float<F>(F);
@@ -75,11 +75,11 @@ where
     Machine: Lanes<T, V = T>,
 {
     let (x, y, out) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?, out.as_mut_slice::<T>()?);
-    by_row! { op, Binary: [Rem Pow Atan2], F => elemental(&Float(F), [x, y], out),
+    by_row! { op, Binary: [Rem Pow Atan2 LogAddExp], F => elemental(&Float(F), [x, y], out),
         [Add Sub Mul Div Max Min And Or Xor Shl ShrLogical ShrArithmetic] =>
         by_row! { op, Binary: [Add Sub Mul Div Max Min], F => simple(&Float(F), [x, y], out),
             // The type rule refuses these on floats, or they have been dealt with.
-            [Rem Pow Atan2 And Or Xor Shl ShrLogical ShrArithmetic] => out.copy_from_slice(x)
+            [Rem Pow Atan2 LogAddExp And Or Xor Shl ShrLogical ShrArithmetic] => out.copy_from_slice(x)
         }
     }
     Ok(())
@@ -97,7 +97,7 @@ where
     by_row! { op, Binary: [Add Sub Mul Div Rem Max Min And Or Xor Shl ShrLogical ShrArithmetic],
         F => simple(&Integer(F), [x, y], out),
         // The type rule refuses these on integers.
-        [Pow Atan2] => out.copy_from_slice(x)
+        [Pow Atan2 LogAddExp] => out.copy_from_slice(x)
     }
     Ok(())
 }
@@ -118,6 +118,7 @@ fn bools(op: Binary, inputs: &[View<'_>], out: &mut ViewMut<'_>) -> Result<(), A
         | Binary::Max
         | Binary::Min
         | Binary::Atan2
+        | Binary::LogAddExp
         | Binary::Shl
         | Binary::ShrLogical
         | Binary::ShrArithmetic => |x, _| x,
@@ -157,9 +158,9 @@ mod tests {
         pairs.extend(uniform);
         pairs.extend(anything.map(|(x, y)| (f64::from_bits(x), f64::from_bits(y))));
         let (x, y): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-        check_rows! { x, y; Add Sub Mul Div Max Min Pow Atan2 Rem }
+        check_rows! { x, y; Add Sub Mul Div Max Min Pow Atan2 Rem LogAddExp }
         let (x, y): (Vec<f32>, Vec<f32>) = x.iter().zip(&y).map(|(&x, &y)| (x as f32, y as f32)).unzip();
-        check_rows! { x, y; Add Sub Mul Div Max Min Pow Atan2 Rem }
+        check_rows! { x, y; Add Sub Mul Div Max Min Pow Atan2 Rem LogAddExp }
     }
 
     #[test]
@@ -174,6 +175,24 @@ mod tests {
         );
         check(two(Binary::Rem, [5.5f64, -5.5, 1.0], [2.0f64, 2.0, 0.0]), [1.5f64, -1.5, f64::NAN]);
         check(two(Binary::Pow, [2.0f64, 0.0, f64::NAN], [10.0f64, 0.0, 0.0]), [1024.0f64, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn logaddexp_at_infinities_ties_and_great_distances() {
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        let x = [inf, inf, inf, -inf, -inf, -inf, nan, nan, nan, 1e308, 1000.0, 0.0, 710.0, -1e5];
+        let y = [inf, -inf, 3.0, -inf, 3.0, -0.0, 1.0, inf, -inf, -1e308, -1000.0, 0.0, 710.0, -1e5];
+        let ln_2 = std::f64::consts::LN_2;
+        let z =
+            [inf, inf, inf, -inf, 3.0, 0.0, nan, nan, nan, 1e308, 1000.0, ln_2, 710.0 + ln_2, -1e5 + ln_2];
+        check(two(Binary::LogAddExp, x, y), z);
+        check(two(Binary::LogAddExp, y, x), z);
+        check(two(Binary::LogAddExp, x.map(|x| x as f32), y.map(|y| y as f32)), z.map(|z| z as f32));
+        // Far below the larger, the smaller is still seen where the larger is small.
+        check(
+            two(Binary::LogAddExp, [0.0f64, 0.0], [-50.0f64, -700.0]),
+            [(-50.0f64).exp(), (-700.0f64).exp()],
+        );
     }
 
     #[test]
