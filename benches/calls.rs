@@ -103,11 +103,12 @@ fn gradient_over_ten_million_elements(bencher: Bencher) {
 type Layers = Vec<(Tensor, Tensor)>;
 
 fn network(sizes: &[usize]) -> Layers {
-    let keys = random::split(&random::key(0), sizes.len());
-    let layer = |(pair, key): (&[usize], &Tensor)| {
-        (nn::he_normal(key, DType::F32, [pair[0], pair[1]]), Tensor::zeros(DType::F32, [pair[1]]))
+    let key = random::key(0);
+    let layer = |(i, pair): (usize, &[usize])| {
+        let key = random::fold_in(&key, i as i64);
+        (nn::he_normal(&key, DType::F32, [pair[0], pair[1]]), Tensor::zeros(DType::F32, [pair[1]]))
     };
-    sizes.windows(2).zip(&keys).map(layer).collect()
+    sizes.windows(2).enumerate().map(layer).collect()
 }
 
 fn loss(layers: &Layers, x: &Tensor, y: &Tensor) -> Tensor {

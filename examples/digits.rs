@@ -34,14 +34,14 @@ struct Mlp {
 impl Mlp {
     /// Weights as they suit layers with relu, biases zero.
     fn new(key: &Tensor) -> Mlp {
-        let keys = random::split(key, 3);
+        let [first, second, third] = random::split(key);
         let zeros = |n: usize| Tensor::zeros(DType::F32, [n]);
         Mlp {
-            w1: nn::he_normal(&keys[0], DType::F32, [64, HIDDEN]),
+            w1: nn::he_normal(&first, DType::F32, [64, HIDDEN]),
             b1: zeros(HIDDEN),
-            w2: nn::he_normal(&keys[1], DType::F32, [HIDDEN, HIDDEN]),
+            w2: nn::he_normal(&second, DType::F32, [HIDDEN, HIDDEN]),
             b2: zeros(HIDDEN),
-            w3: nn::he_normal(&keys[2], DType::F32, [HIDDEN, 10]),
+            w3: nn::he_normal(&third, DType::F32, [HIDDEN, 10]),
             b3: zeros(10),
         }
     }

@@ -229,12 +229,7 @@ pub(crate) fn register_sample_kernel() {
         let literal = Literal::splat(2.0f64, inputs[0].shape().clone());
         let op = pullback::ir::ops::elementwise::binary::Binary::Mul;
         let two = Array::from_literal(&literal);
-        pullback::runtime::eval::evaluate(
-            &op.into(),
-            Default::default(),
-            &[inputs[0].clone(), two.view()],
-            outputs,
-        )
-        .map_err(|error| error.to_string())
+        pullback::runtime::eval::evaluate(&op.into(), Default::default(), &[inputs[0], two.view()], outputs)
+            .map_err(|error| error.to_string())
     });
 }
