@@ -1,7 +1,7 @@
 //! What every user of programs wants done to them. Each pass is a function from a program to a program that computes
 //! the same outputs, bit for bit (which NaN excepted), in near-linear time and without recursion over program size.
 //!
-//! Passes reach into nested programs. Given a program that does not [verify](Program::verify), a pass may return it
+//! Passes reach into nested programs. Given a program that does not [verify](crate::Program::verify), a pass may return it
 //! as it is.
 
 mod cse;

@@ -14,7 +14,7 @@
 //! - Written result types are checked against the op's type rule.
 //! - Floats are the shortest decimal that reads back to the same bits, `inf`, `-inf`, `nan`, or `nan(0x7fc00001)`
 //!   with all bits. On input hex floats such as `0x1.8p-3` are accepted too.
-//! - Comments run from `//` to the end of the line; [`format`] keeps them.
+//! - Comments run from `//` to the end of the line; [`format()`] keeps them.
 
 mod comments;
 mod error;
