@@ -48,7 +48,7 @@ fn assert_same_bits(expected: &[Array], found: &[Array], what: &str) {
 #[test]
 fn every_op_occurs() {
     let mut seen: Vec<&str> = Vec::new();
-    for seed in 0..400 {
+    for seed in 0..1500 {
         seen.extend(generate(seed, 60, Style::Any).program.op_counts().keys());
     }
     for name in Op::ALL.iter().flat_map(|family| (family.names)()) {

@@ -78,7 +78,7 @@ enum Command {
         #[command(flatten)]
         derive: Derive,
     },
-    /// Print the reverse derivative: parameters and cotangents to outputs and cotangents of the parameters
+    /// Print the reverse derivative: parameters and cotangents to outputs and gradients
     Vjp {
         #[command(flatten)]
         derive: Derive,
@@ -100,7 +100,7 @@ enum Command {
         #[arg(allow_negative_numbers = true)]
         arguments: Vec<String>,
     },
-    /// Check a program: machine code against the interpreter, derivatives against difference quotients
+    /// Check machine code against the interpreter, derivatives against difference quotients
     Check {
         #[command(flatten)]
         input: Input,
