@@ -120,6 +120,13 @@ fn elements_are_read_and_written_by_index() {
     assert_eq!(vec(&columns), [20.0, 1.0, 12.0, 43.0, 4.0, 35.0]);
     assert_eq!(vec(&Tensor::from([1i64, 5]).one_hot(2, DType::F64)), [0.0, 1.0, 0.0, 0.0]);
     assert_eq!(vec(&x.gather_nd(&Tensor::from([[1i64, 2]]), IndexMode::Checked)), [5.0]);
+    let (one, two) = (Tensor::from(1i64), Tensor::from(2i64));
+    assert_eq!(vec(&x.dynamic_slice(1, &two, 2)), [1.0, 2.0, 4.0, 5.0]);
+    assert_eq!(vec(&x.dynamic_slice(1, &Tensor::from(-1i32), 2)), [0.0, 1.0, 3.0, 4.0]);
+    assert!(x.dynamic_slice(1, &two, 4).error().is_some());
+    let corner = |mode| x.dynamic_slice_with(&[&one, &two], [2, 2], mode);
+    assert_eq!(vec(&corner(IndexMode::Drop)), [5.0, 0.0, 0.0, 0.0]);
+    assert!(corner(IndexMode::Checked).to_vec::<f64>().is_err());
     assert!(x.take(&Tensor::from([3i64]), 1).to_vec::<f64>().is_err());
 }
 

@@ -51,17 +51,17 @@ pub enum RuntimeError {
         /// Type of the place.
         found: TensorType,
     },
-    /// A gather or scatter in mode `checked` met an index that is not below the extent it indexes.
+    /// A gather, scatter or dynamic_slice in mode `checked` met an index that is not below its bound.
     #[error(
-        "IndexOutOfRange: {op} at {loc}: index {index} is out of range for an extent of {bound}; use mode clip or \
-         drop if that is meant"
+        "IndexOutOfRange: {op} at {loc}: index {index} is out of range 0..{bound}; use mode clip or drop if that is \
+         meant"
     )]
     IndexOutOfRange {
         /// Name of the op.
         op: &'static str,
         /// The index.
         index: i128,
-        /// The extent it should be below.
+        /// What it should be below: the extent, or the number of starts at which the box fits.
         bound: usize,
         /// The user's call.
         loc: Loc,

@@ -3,6 +3,7 @@
 use crate::common::*;
 use pullback_autodiff::{grad, jvp};
 use pullback_ir::ops::index::IndexMode;
+use pullback_ir::ops::index::dynamic_slice::DynamicSlice;
 use pullback_ir::ops::index::gather::Gather;
 use pullback_ir::ops::index::scatter::{Scatter, ScatterKind};
 use pullback_ir::shape::Dims;
@@ -134,4 +135,48 @@ fn rows_of_a_table_get_their_gradient_by_scatter_add() {
     let table = Array::from_slice(&[0f32; 8], [4, 2]).unwrap();
     let rows = Array::from_slice(&[2i32, 0, 2], [3, 1]).unwrap();
     assert_eq!(floats(&run(&gradient, &[table, rows])[0]), [1.0, 1.0, 0.0, 0.0, 2.0, 2.0, 0.0, 0.0]);
+}
+
+/// The weighted sum of a box of a vector of 4, at a start.
+fn box_of(weights: &[f64], mode: IndexMode, start: DType) -> Program {
+    program("f", &[f64s(&[4]), TensorType::scalar(start)], |b, p| {
+        let slice = DynamicSlice { sizes: Dims::from_slice(&[weights.len()]), mode };
+        let read = b.one(slice, p)?;
+        Ok(vec![weighted(b, read, weights)?])
+    })
+}
+
+#[test]
+fn the_slope_of_a_box_lands_where_the_box_was_read() {
+    let check = |mode, start: Array, due: [f64; 4]| {
+        let f = box_of(&[1.0, 10.0], mode, start.dtype());
+        check_gradient(&f, &[ten_to_forty(), start], &[&due], 0.0);
+    };
+    for mode in [IndexMode::Checked, IndexMode::Clip, IndexMode::Drop] {
+        check(mode, Array::from(1u32), [0.0, 1.0, 10.0, 0.0]);
+    }
+    let (first, last, none) = ([1.0, 10.0, 0.0, 0.0], [0.0, 0.0, 1.0, 10.0], [0.0; 4]);
+    for start in [Array::from(3i64), Array::from(i32::MAX), Array::from(u32::MAX), Array::from(u64::MAX)] {
+        check(IndexMode::Clip, start, last);
+    }
+    for start in [Array::from(-1i32), Array::from(i64::MIN)] {
+        check(IndexMode::Clip, start, first);
+    }
+    check(IndexMode::Drop, Array::from(3i64), [0.0, 0.0, 0.0, 1.0]);
+    check(IndexMode::Drop, Array::from(-1i64), [10.0, 0.0, 0.0, 0.0]);
+    for start in [Array::from(4u64), Array::from(u64::MAX), Array::from(i32::MIN), Array::from(i64::MIN)] {
+        check(IndexMode::Drop, start, none);
+    }
+    let f = box_of(&[1.0, 10.0, 100.0, 1000.0, 10000.0], IndexMode::Drop, DType::I64);
+    check_gradient(&f, &[ten_to_forty(), Array::from(-1i64)], &[&[10.0, 100.0, 1000.0, 10000.0]], 0.0);
+}
+
+#[test]
+fn checked_boxes_out_of_range_fail_in_derivatives_too() {
+    for (weights, start) in [(&[1.0, 10.0][..], 3i64), (&[1.0], -1), (&[], 5)] {
+        let f = box_of(weights, IndexMode::Checked, DType::I64);
+        let at = [ten_to_forty(), Array::from(start)];
+        assert!(interpret(&f, &at).is_err());
+        assert!(interpret(&grad(&f, &[0]).unwrap(), &at).is_err());
+    }
 }

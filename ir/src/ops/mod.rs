@@ -226,6 +226,8 @@ primitives! {
     Gather = index::gather::Gather,
     /// Writing at computed indices.
     Scatter = index::scatter::Scatter,
+    /// A box at a computed place.
+    DynamicSlice = index::dynamic_slice::DynamicSlice,
     /// A nested program.
     Call = control::call::Call,
     /// A kernel the user registered.
@@ -259,6 +261,7 @@ impl Op {
             | Op::ArgReduce(_)
             | Op::Dot(_)
             | Op::Gather(_)
+            | Op::DynamicSlice(_)
             | Op::Scatter(_)
             | Op::Call(_)
             | Op::CustomCall(_)

@@ -48,6 +48,7 @@ pub fn evaluate(
         Op::Dot(op) => contract::dot::evaluate(op, inputs, &mut outputs[0])?,
         Op::Gather(op) => index::gather::evaluate(op, loc, inputs, &mut outputs[0])?,
         Op::Scatter(op) => index::scatter::evaluate(op, loc, inputs, &mut outputs[0])?,
+        Op::DynamicSlice(op) => index::dynamic_slice::evaluate(op, loc, inputs, &mut outputs[0])?,
         Op::Call(op) => control::call::evaluate(op, inputs, outputs)?,
         Op::CustomCall(op) => control::custom_call::evaluate(op, loc, inputs, outputs)?,
         Op::Barrier(_) => outputs.iter_mut().zip(inputs).for_each(|(output, input)| output.copy_from(input)),

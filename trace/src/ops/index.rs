@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::ops::IndexMode;
 use crate::ops::axes::Index;
 use crate::tensor::{Tensor, attempt};
+use pullback_ir::ops::index::dynamic_slice::DynamicSlice;
 use pullback_ir::ops::index::gather::Gather;
 use pullback_ir::ops::index::scatter::{Scatter, ScatterKind};
 use pullback_ir::{Dims, Loc, Problem, Shape};
@@ -145,8 +146,19 @@ impl Tensor {
     #[track_caller]
     pub fn dynamic_slice(&self, axis: impl Index, start: &Tensor, count: usize) -> Tensor {
         let dim = attempt!(self.one_axis("dynamic_slice", axis, Loc::caller()));
-        let places = attempt!(self.places("dynamic_slice", dim, start, count, Loc::caller()));
-        self.take(&places, dim)
+        let shape = attempt!(self.shape());
+        let sizes: Shape = (0..shape.rank()).map(|d| if d == dim { count } else { shape[d] }).collect();
+        let zero = Tensor::zeros(attempt!(start.dtype()), []);
+        let starts: Vec<&Tensor> = (0..sizes.rank()).map(|d| if d == dim { start } else { &zero }).collect();
+        self.dynamic_slice_with(&starts, sizes, IndexMode::Clip)
+    }
+
+    /// The box of these sizes from a computed start along each axis, with a mode for boxes that leave this tensor.
+    #[track_caller]
+    pub fn dynamic_slice_with(&self, starts: &[&Tensor], sizes: impl Into<Shape>, mode: IndexMode) -> Tensor {
+        let op = DynamicSlice { sizes: sizes.into().iter().copied().collect(), mode };
+        let operands: Vec<&Tensor> = [self].into_iter().chain(starts.iter().copied()).collect();
+        apply(op, &operands)
     }
 
     /// The update written from a computed start along an axis, moved as [`Tensor::dynamic_slice`] moves it.

@@ -136,8 +136,6 @@ pub(super) fn index_attrs(
     if batch_dims > 0 {
         attrs.push(("batch_dims", Attr::Int(batch_dims as i64)));
     }
-    if mode != IndexMode::Checked {
-        attrs.push(("mode", Attr::Word(mode.name().to_string())));
-    }
+    attrs.extend(mode.attr());
     attrs
 }

@@ -1,11 +1,11 @@
 //! Reading and writing at computed indices.
 
-use super::AttrError;
-use super::AttrReader;
+use super::{Attr, AttrError, AttrReader};
 use crate::error::Problem;
 use crate::ops::shape::distinct_axes;
 use crate::shape::{Dims, Shape, TensorType};
 
+pub mod dynamic_slice;
 pub mod gather;
 pub mod scatter;
 
@@ -27,6 +27,11 @@ impl IndexMode {
     /// Its name in the text form.
     pub fn name(self) -> &'static str {
         MODES[self as usize].0
+    }
+
+    /// The attribute, unless it is the default.
+    fn attr(self) -> Option<(&'static str, Attr)> {
+        (self != IndexMode::Checked).then(|| ("mode", Attr::Word(self.name().to_string())))
     }
 
     fn parse(attrs: &mut AttrReader) -> Result<IndexMode, AttrError> {

@@ -99,7 +99,7 @@ impl Simplifier<'_> {
             Op::Pad(_) => either(operands[0], operands[1]),
             Op::Concat(_) => operands.iter().copied().reduce(either).unwrap_or(NOTHING),
             // What is dropped reads as 0.
-            Op::Gather(_) => Facts { no_zero: false, ..operands[0] },
+            Op::Gather(_) | Op::DynamicSlice(_) => Facts { no_zero: false, ..operands[0] },
             Op::IntegerPow(_)
             | Op::ScaleBy(_)
             | Op::Bitcast(_)

@@ -147,6 +147,7 @@ impl Simplifier<'_> {
             | Op::ArgReduce(_)
             | Op::Dot(_)
             | Op::Gather(_)
+            | Op::DynamicSlice(_)
             | Op::Scatter(_)
             | Op::Call(_)
             | Op::CustomCall(_)

@@ -1,5 +1,6 @@
 //! Reading and writing at computed indices.
 
+pub(super) mod dynamic_slice;
 pub(super) mod gather;
 pub(super) mod scatter;
 

@@ -1,0 +1,181 @@
+//! A box of given sizes at a computed place. A primitive because a gather would need an index for every element of
+//! the box.
+
+use super::IndexMode;
+use super::gather::Gather;
+use crate::builder::Builder;
+use crate::dtype::DType;
+use crate::error::{Problem, TypeError};
+use crate::ops::elementwise::binary::Binary;
+use crate::ops::shape::length;
+use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::program::Value;
+use crate::recipe::Recipe;
+use crate::rules::{Arg, Cotangents, Linearizer, RuleError, not_linear};
+use crate::sample::{Domain, Sample, SampleOperand};
+use crate::shape::{Dims, Shape, TensorType};
+use smallvec::smallvec;
+
+/// `dynamic_slice(operand, start..)`, with one integer scalar `start[d]` per dimension of the operand:
+/// `result[i..] = operand[start[0] + i[0], ..]`, without wrapping. A box that leaves the operand means, by mode:
+///
+/// - checked: the call fails with `IndexOutOfRange`;
+/// - clip: the nearest start is meant at which the whole box fits;
+/// - drop: elements outside read 0. Only here may the box be larger than the operand.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct DynamicSlice {
+    /// Extents of the box.
+    pub sizes: Dims,
+    /// What a box that leaves the operand means.
+    pub mode: IndexMode,
+}
+
+/// Shapes of operand and box to sample with.
+const CASES: [(&[usize], &[usize]); 7] = [
+    (&[5], &[2]),
+    (&[3, 4], &[2, 3]),
+    (&[2, 3, 2], &[1, 2, 2]),
+    (&[2, 3], &[2, 3]),
+    (&[], &[]),
+    (&[4], &[0]),
+    (&[0, 2], &[0, 1]),
+];
+
+/// What [`CASES`] are tried with: modes, types of the starts, and how far a start may lie beyond the last that fits.
+const MODES: [(IndexMode, DType, u64); 3] =
+    [(IndexMode::Checked, DType::I64, 0), (IndexMode::Clip, DType::I32, 2), (IndexMode::Drop, DType::U64, 2)];
+
+impl DynamicSlice {
+    /// The start that is meant along a dimension, as an i64 that can be negated and added to. In mode checked, a start
+    /// at which the box leaves the operand fails.
+    fn resolved(&self, b: &mut Builder, start: Value, d: usize, extent: usize) -> Result<Value, TypeError> {
+        let size = self.sizes[d];
+        let room = extent.saturating_sub(size);
+        let (low, high) = match self.mode {
+            IndexMode::Checked => {
+                let starts = b.iota(TensorType::new(DType::I64, [room + 1]), 0)?;
+                let start = b.reshape(start, [1])?;
+                let gather = Gather { index_dims: smallvec![0], batch_dims: 0, mode: IndexMode::Checked };
+                return b.one(gather, &[starts, start]);
+            }
+            IndexMode::Clip => (0.0, room as f64),
+            // At both the whole box is outside, as it is beyond them.
+            IndexMode::Drop => (-(size as f64), extent as f64),
+        };
+        let start = if b.ty(start).dtype == DType::U64 {
+            // The upper half would become negative.
+            let high = b.number_like(start, high)?;
+            b.one(Binary::Min, &[start, high])?
+        } else {
+            start
+        };
+        let start = b.convert(start, DType::I64)?;
+        let (low, high) = (b.number_like(start, low)?, b.number_like(start, high)?);
+        let start = b.one(Binary::Max, &[start, low])?;
+        b.one(Binary::Min, &[start, high])
+    }
+}
+
+impl Primitive for DynamicSlice {
+    fn names() -> Vec<&'static str> {
+        vec!["dynamic_slice"]
+    }
+
+    fn parse(_name: &str, attrs: &mut AttrReader) -> Result<DynamicSlice, AttrError> {
+        Ok(DynamicSlice { sizes: attrs.dims("sizes")?, mode: IndexMode::parse(attrs)? })
+    }
+
+    fn samples() -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for dtype in [DType::F64, DType::F32, DType::I32, DType::Bool] {
+            let domain = if dtype.is_float() { Domain::Uniform(-2.0, 2.0) } else { Domain::Any };
+            for (shape, sizes) in CASES {
+                for (mode, index, slack) in MODES {
+                    let mut operands = vec![SampleOperand::new(TensorType::new(dtype, shape), domain)];
+                    operands.extend(shape.iter().zip(sizes).map(|(extent, size)| {
+                        let below = Domain::Below((extent - size) as u64 + 1 + slack);
+                        SampleOperand::new(TensorType::scalar(index), below)
+                    }));
+                    samples
+                        .push(Sample::new(DynamicSlice { sizes: Dims::from_slice(sizes), mode }, operands));
+                }
+            }
+        }
+        samples
+    }
+
+    fn name(&self) -> &'static str {
+        "dynamic_slice"
+    }
+
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        let mut attrs = vec![("sizes", Attr::dims(&self.sizes))];
+        attrs.extend(self.mode.attr());
+        attrs
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Types, Problem> {
+        arity(operands, 1 + self.sizes.len())?;
+        let x = operands[0];
+        length("sizes", self.sizes.len(), x.shape.rank())?;
+        for (d, start) in operands[1..].iter().enumerate() {
+            if !start.dtype.is_int() {
+                return Err(Problem::DType {
+                    operand: 1 + d,
+                    found: start.dtype,
+                    expected: "an integer type",
+                });
+            }
+            if start.shape.rank() != 0 {
+                let text = format!("the start along axis {d} is {start} and must be a scalar; reshape it");
+                return Err(Problem::Constraint(text));
+            }
+            if self.mode != IndexMode::Drop && self.sizes[d] > x.shape[d] {
+                return Err(Problem::Constraint(format!(
+                    "along axis {d} a box of {} does not fit into {}; take a smaller one or use mode drop",
+                    self.sizes[d], x.shape[d]
+                )));
+            }
+        }
+        one(x.with_shape(self.sizes.iter().copied().collect::<Shape>()))
+    }
+
+    fn linearize(
+        &self,
+        lin: &mut Linearizer<'_>,
+        equation: Equation<'_>,
+        tangents: &[Option<Value>],
+    ) -> Result<Cotangents, RuleError> {
+        let Some(dx) = tangents[0] else { return Ok(smallvec![None]) };
+        let mut operands = vec![dx];
+        for &start in &equation.operands[1..] {
+            operands.push(lin.residual(start)?);
+        }
+        Ok(smallvec![Some(lin.linear.one(self.clone(), &operands)?)])
+    }
+
+    /// Read backwards, the operand is a box of the cotangent: at the opposite start, and zero outside.
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        args: &[Arg],
+        cotangents: &[Option<Value>],
+    ) -> Result<Cotangents, RuleError> {
+        let mut result: Cotangents = smallvec![None; args.len()];
+        let Some(ct) = cotangents[0] else { return Ok(result) };
+        let shape = &args[0].ty.shape;
+        let mut operands = vec![ct];
+        for (d, start) in args[1..].iter().enumerate() {
+            let Some(start) = start.known else { return Err(not_linear(self.name(), args)) };
+            let start = self.resolved(b, start, d, shape[d])?;
+            operands.push(b.neg(start)?);
+        }
+        let back = DynamicSlice { sizes: shape.iter().copied().collect(), mode: IndexMode::Drop };
+        result[0] = Some(b.one(back, &operands)?);
+        Ok(result)
+    }
+
+    fn recipe(&self, _operands: &[&TensorType]) -> Recipe {
+        Recipe::Kernel
+    }
+}
