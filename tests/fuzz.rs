@@ -168,7 +168,7 @@ fn damaged_texts_never_panic() {
     let (mut texts, mut programs) = (0u64, 0u64);
     while Instant::now() < end {
         let seed = stream.next();
-        let [text, other] = [seed, seed + 1]
+        let [text, other] = [seed, seed.wrapping_add(1)]
             .map(|seed| generate(seed, 1 + seed as usize % 20, Style::Any).program.to_string());
         for _ in 0..50 {
             let mut damaged = text.clone();

@@ -132,10 +132,9 @@ fn derivatives_are_programs_that_simplify_exactly() {
             derived.verify().unwrap();
             assert_eq!(&Program::parse(&derived.to_string()).unwrap(), derived);
         }
-        let mut params = generated.params.clone();
         let outputs = program.output_types().into_iter().filter(|ty| ty.dtype.is_float());
-        params.extend(outputs.map(|ty| SampleOperand::new(ty, Domain::Uniform(-1.0, 1.0))));
-        let generated = Generated { program: vjp, params };
+        let cotangents = outputs.map(|ty| SampleOperand::new(ty, Domain::Uniform(-1.0, 1.0)));
+        let generated = generated.derived(vjp, cotangents);
         let arguments = generated.arguments(seed);
         let expected = interpret(&generated.program, &arguments).unwrap();
         let simplified = simplify_with(&generated.program, &Interpreter);

@@ -7,6 +7,8 @@
 
 use pullback::ir::ops::control::barrier::Barrier;
 use pullback::ir::ops::control::call::Call;
+use pullback::ir::ops::elementwise::binary::Binary;
+use pullback::ir::ops::elementwise::scale_by::ScaleBy;
 use pullback::ir::ops::elementwise::unary::Unary;
 use pullback::ir::ops::shape::slice::Slice;
 use pullback::ir::sample::{Domain, Sample, SampleOperand};
@@ -30,14 +32,43 @@ pub(crate) struct Generated {
     pub(crate) program: Program,
     /// One per parameter.
     pub(crate) params: Vec<SampleOperand>,
+    style: Style,
 }
 
 impl Generated {
-    /// Arguments for the parameters: the same ones for the same seed.
-    pub(crate) fn arguments(&self, seed: u64) -> Vec<Array> {
-        let sample = Sample::new(Barrier, self.params.clone());
-        sample.literals(seed).iter().map(Array::from_literal).collect()
+    /// A program with more parameters than this one.
+    pub(crate) fn derived(
+        &self,
+        program: Program,
+        more: impl IntoIterator<Item = SampleOperand>,
+    ) -> Generated {
+        let params = self.params.iter().cloned().chain(more).collect();
+        Generated { program, params, style: self.style }
     }
+
+    /// Arguments for the parameters: the same ones for the same seed. Unless the program is to be smooth there are
+    /// zeros of both signs, infinities and NaN among the floats.
+    pub(crate) fn arguments(&self, seed: u64) -> Vec<Array> {
+        let mut stream = Stream(seed);
+        let literals = Sample::new(Barrier, self.params.clone()).literals(seed);
+        let special = |literal: &Literal| match self.style {
+            Style::Any => with_special_floats(literal, &mut stream),
+            Style::Smooth => literal.clone(),
+        };
+        literals.iter().map(special).map(|literal| Array::from_literal(&literal)).collect()
+    }
+}
+
+fn with_special_floats(literal: &Literal, stream: &mut Stream) -> Literal {
+    let ty = literal.ty();
+    let special = |bits| match ty.dtype.is_float() && stream.chance(15) {
+        true => {
+            let number = *stream.pick(&[0.0, -0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NAN]);
+            Literal::number(ty.clone(), number).splat_value().unwrap()
+        }
+        false => bits,
+    };
+    Literal::dense_bits(ty.clone(), literal.bits().map(special).collect()).unwrap()
 }
 
 /// A program of about `size` ops.
@@ -110,6 +141,8 @@ impl Generator {
         while self.builder.program().len() < size {
             if self.depth < 2 && self.stream.chance(3) {
                 self.call(size / 3 + 1);
+            } else if self.style == Style::Any && !self.values.is_empty() && self.stream.chance(25) {
+                self.simple_arithmetic();
             } else {
                 let family = *self.stream.pick(&self.families);
                 let sample = self.stream.pick(family).clone();
@@ -117,16 +150,43 @@ impl Generator {
                 self.emit(sample.op, &operands);
             }
         }
-        let recent = self.values.len().saturating_sub(6);
-        let outputs: Vec<Value> =
-            (0..1 + self.stream.below(3)).map(|_| *self.stream.pick(&self.values[recent..])).collect();
-        Generated { program: self.builder.finish(&outputs), params: self.params }
+        // Barriers of nothing have no results.
+        if self.values.is_empty() {
+            self.values.push(self.builder.scalar(0i32).unwrap());
+        }
+        // What nothing uses is shown, so that everything can be seen in some output.
+        let uses = self.builder.program().use_counts();
+        let mut outputs: Vec<Value> = self.values.iter().copied().filter(|&v| uses[v] == 0).collect();
+        outputs.push(*self.stream.pick(&self.values));
+        Generated { program: self.builder.finish(&outputs), params: self.params, style: self.style }
     }
 
-    fn emit(&mut self, op: impl Into<Op>, operands: &[Value]) -> Value {
+    fn emit(&mut self, op: impl Into<Op>, operands: &[Value]) {
         let results = self.builder.emit(op, operands).unwrap_or_else(|error| panic!("{error}"));
         self.values.extend(&results);
-        results.first().copied().unwrap_or_else(|| self.builder.scalar(0i32).unwrap())
+    }
+
+    /// What simplification looks for: one number everywhere on one side, or the same value on both.
+    fn simple_arithmetic(&mut self) {
+        let floats: Vec<Value> =
+            self.values.iter().copied().filter(|&v| self.builder.ty(v).dtype.is_float()).collect();
+        let x = *self.stream.pick(if floats.is_empty() { &self.values } else { &floats });
+        let ty = self.builder.ty(x).clone();
+        if ty.dtype == DType::Bool {
+            return self.emit(Unary::Not, &[x]);
+        }
+        let number = *self.stream.pick(&[0.0, -0.0, 1.0, -1.0, 2.0]);
+        let constant = self.builder.number(&ty, number).unwrap();
+        let y = if self.stream.chance(15) { x } else { constant };
+        let operands = if self.stream.chance(50) { [x, y] } else { [y, x] };
+        match self.stream.below(8) {
+            0 | 1 => self.emit(Binary::Add, &operands),
+            2 | 3 => self.emit(Binary::Sub, &operands),
+            4 => self.emit(Binary::Mul, &operands),
+            5 => self.emit(Binary::Div, &operands),
+            6 if ty.dtype.is_float() => self.emit(ScaleBy, &operands),
+            _ => self.emit(Unary::Neg, &[x]),
+        }
     }
 
     /// A call of another random program.
@@ -159,7 +219,7 @@ impl Generator {
     }
 
     fn fresh(&mut self, wanted: &SampleOperand) -> Value {
-        let value = if self.params.len() < 6 && self.stream.chance(50) {
+        let value = if self.params.len() < 8 && self.stream.chance(75) {
             self.params.push(wanted.clone());
             self.builder.param(wanted.ty.clone())
         } else if !matches!(wanted.domain, Domain::Below(_))
@@ -227,7 +287,7 @@ pub(crate) fn register_sample_kernel() {
     use pullback::ir::ops::control::custom_call::SAMPLE_TARGET;
     pullback::runtime::eval::control::custom_call::register(SAMPLE_TARGET, 1, |_, inputs, outputs| {
         let literal = Literal::splat(2.0f64, inputs[0].shape().clone());
-        let op = pullback::ir::ops::elementwise::binary::Binary::Mul;
+        let op = Binary::Mul;
         let two = Array::from_literal(&literal);
         pullback::runtime::eval::evaluate(&op.into(), Default::default(), &[inputs[0], two.view()], outputs)
             .map_err(|error| error.to_string())
