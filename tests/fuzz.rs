@@ -1,7 +1,7 @@
 //! Hostile texts. Programs are printed, damaged and read again for as long as `PULLBACK_FUZZ_SECONDS` says: nothing
 //! may panic, and what is still a program must keep its promises.
 //!
-//! `PULLBACK_FUZZ_SECONDS=600 cargo test --release --test fuzz -- --ignored --nocapture`
+//! `PULLBACK_FUZZ_SECONDS=600 cargo test --test fuzz -- --ignored --nocapture`
 
 #[allow(dead_code)] // Each test takes what it needs.
 #[path = "harness/generate.rs"]
