@@ -349,6 +349,11 @@ impl Inner {
         Ok(())
     }
 
+    /// Runs an op that the runtime evaluates.
+    ///
+    /// # Safety
+    ///
+    /// Every buffer of the table holds as many bytes as its type says, and no other step runs meanwhile.
     unsafe fn evaluate(&self, table: Table, evaluate: &Evaluate) -> Result<(), RuntimeError> {
         let inputs = evaluate.operands.iter().map(|(buffer, ty)| {
             // SAFETY: the buffer holds a tensor of the type, which no step writes meanwhile.
