@@ -230,7 +230,6 @@ macro_rules! with_word {
         }
     };
 }
-#[allow(unused_imports)]
 pub(crate) use with_word;
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub enum Binary {
     Atan2,
     /// `log(e^x + e^y)`, which overflows only where an operand is infinite: inf wins, -inf adds nothing, NaN if
     /// either is. The slopes are the softmax weights, halves where the operands are equal. A primitive because the
-    /// composition is wrong at infinities.
+    /// composition is wrong at infinities. Where the result is near 0 its error is small absolutely, not relatively.
     LogAddExp,
     /// Logical or bitwise and.
     And,

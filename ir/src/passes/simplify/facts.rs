@@ -151,7 +151,31 @@ fn of_unary(function: Unary, x: Facts) -> Facts {
         Unary::Floor | Unary::Ceil | Unary::Round => Facts { bound: x.bound + 1.0, ..NOTHING },
         // Positive, 0.0 by underflow, or NaN
         Unary::Exp | Unary::Exp2 | Unary::Logistic => Facts { no_negative_zero: true, ..NOTHING },
-        _ => NOTHING,
+        Unary::Sqrt
+        | Unary::Rsqrt
+        | Unary::Cbrt
+        | Unary::Expm1
+        | Unary::Log
+        | Unary::Log2
+        | Unary::Log1p
+        | Unary::Sin
+        | Unary::Cos
+        | Unary::Tan
+        | Unary::Asin
+        | Unary::Acos
+        | Unary::Atan
+        | Unary::Sinh
+        | Unary::Cosh
+        | Unary::Tanh
+        | Unary::Asinh
+        | Unary::Acosh
+        | Unary::Atanh
+        | Unary::Erf
+        | Unary::Erfc
+        | Unary::Not
+        | Unary::Popcount
+        | Unary::IsFinite
+        | Unary::IsNan => NOTHING,
     }
 }
 
