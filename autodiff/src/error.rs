@@ -1,10 +1,10 @@
-//! Why a derivative was refused.
+//! Why a transform was refused.
 
 use pullback_ir::rules::RuleError;
 use pullback_ir::{Loc, TensorType};
 use thiserror::Error;
 
-/// A derivative could not be made.
+/// A program could not be transformed.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum AdError {
     /// The list of parameters to differentiate with respect to names one that is not there.
@@ -45,7 +45,7 @@ pub enum AdError {
         /// What the program returns.
         found: String,
     },
-    /// A derivative was applied to the wrong number of tangents or cotangents.
+    /// A transform was given the wrong number of tangents, cotangents or axes.
     #[error("{found} {what} were given, and {expected} are due")]
     WrongCount {
         /// Which values.
@@ -55,7 +55,7 @@ pub enum AdError {
         /// How many came.
         found: usize,
     },
-    /// A derivative was applied to a tangent or cotangent of the wrong type.
+    /// A transform was given a tangent, a cotangent or lanes of the wrong type.
     #[error("{what} {index} has type {found}, and {expected} is due")]
     WrongType {
         /// Which values.
@@ -80,6 +80,33 @@ pub enum AdError {
         operand: usize,
         /// Where the op comes from.
         origin: Loc,
+    },
+    /// Lanes were to lie along an axis that a parameter or output with lanes does not have.
+    #[error(
+        "{what} {index} of @{program} is {ty}, so its lanes can lie along axes 0 to {}, and not {axis}",
+        ty.shape.rank()
+    )]
+    LaneAxis {
+        /// `parameter` or `output`.
+        what: &'static str,
+        /// Number of the parameter or output.
+        index: usize,
+        /// Its type in one lane.
+        ty: TensorType,
+        /// The axis asked for.
+        axis: usize,
+        /// Name of the program.
+        program: String,
+    },
+    /// An output was said to be the same in every lane and is not.
+    #[error(
+        "output {index} of @{program} differs from lane to lane and was given no axis for its lanes; give it one"
+    )]
+    LanesWithoutAxis {
+        /// Number of the output.
+        index: usize,
+        /// Name of the program.
+        program: String,
     },
     /// The rule of an op failed.
     #[error("{source}{}", rule_place(source, origin))]

@@ -1,13 +1,15 @@
-//! Linearize and transpose, and the derivatives they compose to.
+//! Linearize and transpose, the derivatives they compose to, and batch.
 //!
 //! [`linearize`](Autodiff::linearize) splits a program into its primal part and its derivative, which is a linear
 //! program; [`transpose`](Autodiff::transpose) turns a linear program around. Forward mode, reverse mode and
 //! gradients are compositions of the two, and since each of them maps programs to programs, so are derivatives of
-//! derivatives.
+//! derivatives. [`batch`](Autodiff::batch) turns a program into one that does its work for many arguments at once, and
+//! composes with all of them.
 //!
 //! This crate knows no op by name except `call` and `custom_call`: it asks ops for their rules.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod control;
 mod custom;
 mod derive;
@@ -17,6 +19,7 @@ mod options;
 mod transpose;
 mod verify_linear;
 
+pub use batch::batch;
 pub use custom::Contracts;
 pub use derive::{Linearization, grad, jvp, linearize, transpose, value_and_grad, vjp};
 pub use error::AdError;

@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
         node: &Node,
         rule: impl FnOnce(&mut Linearizer<'_>) -> Result<Cotangents, RuleError>,
     ) -> Result<Cotangents, RuleError> {
-        let loc = derived(node, Stage::Linearize);
+        let loc = derived(node, Stage::Linearize.name());
         for builder in [&mut self.primal, &mut self.linear] {
             builder.set_loc(loc);
             builder.set_hook(self.autodiff.hooks.at(Stage::Linearize));
@@ -222,7 +222,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The place of what a transform makes of an op. Through several transforms it stays the op the user wrote.
-pub(crate) fn derived(node: &Node, stage: Stage) -> pullback_ir::Loc {
+pub(crate) fn derived(node: &Node, transform: &'static str) -> pullback_ir::Loc {
     let name = node.loc.via.map_or(node.op.name(), |(_, origin)| origin);
-    node.loc.via(stage.name(), name)
+    node.loc.via(transform, name)
 }

@@ -8,7 +8,7 @@ use pullback_ir::{Builder, Stage};
 /// the free functions of this crate are those of `Autodiff::default()`.
 #[derive(Clone, Default)]
 pub struct Autodiff {
-    /// Derivatives of custom calls.
+    /// Rules of custom calls.
     pub contracts: Contracts,
     /// Who watches.
     pub hooks: Hooks,

@@ -84,7 +84,7 @@ impl Walk<'_> {
         if cotangents.iter().all(Option::is_none) {
             return Ok(());
         }
-        self.builder.set_loc(derived(node, Stage::Transpose));
+        self.builder.set_loc(derived(node, Stage::Transpose.name()));
         let arg = |&v: &Value| Arg { ty: self.program.ty(v).clone(), known: self.known.get(v).copied() };
         let args: SmallVec<[Arg; 4]> = node.operands.iter().map(arg).collect();
         let contributions = match &node.op {

@@ -142,8 +142,12 @@ impl Builder {
         if self.ty(x).shape == shape { Ok(x) } else { self.one(Reshape { shape }, &[x]) }
     }
 
-    /// Permuted dimensions: result dimension `i` is dimension `permutation[i]` of `x`.
+    /// Permuted dimensions: result dimension `i` is dimension `permutation[i]` of `x`; the value itself if all stay
+    /// where they are.
     pub fn transpose(&mut self, x: Value, permutation: &[usize]) -> Emitted {
+        if permutation.iter().copied().eq(0..self.ty(x).shape.rank()) {
+            return Ok(x);
+        }
         self.one(Transpose { permutation: Dims::from_slice(permutation) }, &[x])
     }
 

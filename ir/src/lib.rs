@@ -4,6 +4,7 @@
 //! This crate knows no arrays, no files, no threads, no code generator and no users' closures.
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod builder;
 pub mod dtype;
 mod emit;
@@ -21,6 +22,7 @@ pub mod shape;
 pub mod text;
 pub mod verify;
 
+pub use batch::{Batched, Batcher};
 pub use builder::{Builder, Emission, Hook, Stage};
 pub use dtype::DType;
 pub use error::{Problem, TypeError};

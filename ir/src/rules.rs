@@ -3,8 +3,8 @@
 
 use crate::builder::Builder;
 use crate::error::TypeError;
-use crate::ops::{Op, elementwise::scale_by::ScaleBy};
-use crate::program::Value;
+use crate::ops::{Equation, Op, elementwise::scale_by::ScaleBy};
+use crate::program::{Value, Values};
 use crate::shape::TensorType;
 use indexmap::IndexMap;
 use smallvec::SmallVec;
@@ -13,7 +13,7 @@ use thiserror::Error;
 /// Tangents or cotangents, one per result or operand; `None` is a symbolic zero.
 pub type Cotangents = SmallVec<[Option<Value>; 2]>;
 
-/// Why a derivative could not be made.
+/// Why a rule could not be applied.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum RuleError {
     /// A rule emitted an op its type rule refuses.
@@ -28,7 +28,9 @@ pub enum RuleError {
         operand: usize,
     },
     /// The rule was asked of an op whose rules live in the transform, because it holds programs or contracts.
-    #[error("the derivative of {op} is made by the transform itself, not by the op's rule")]
+    #[error(
+        "the rules of {op} live in the transforms, which transform the programs it holds, and not with the op"
+    )]
     RuleElsewhere {
         /// Name of the op.
         op: &'static str,
@@ -49,12 +51,21 @@ pub enum RuleError {
         /// Target of the call.
         target: String,
     },
+    /// A custom call was batched whose target has no batch contract.
+    #[error(
+        "CustomCallRequiresBatchContract: custom call \"{target}\" has no batch contract; register one to use it on \
+         many lanes at once, or call it lane by lane"
+    )]
+    CustomCallRequiresBatchContract {
+        /// Target of the call.
+        target: String,
+    },
     /// A contract returned something other than what is due.
     #[error("the {contract} contract of custom call \"{target}\" returned {found}, and {expected} is due")]
     BadContract {
         /// Target of the call.
         target: String,
-        /// `jvp` or `vjp`.
+        /// `jvp`, `vjp` or `batch`.
         contract: &'static str,
         /// What is due.
         expected: String,
@@ -90,6 +101,26 @@ impl Linearizer<'_> {
         let linear = self.linear.param(ty);
         self.residuals.insert(primal, linear);
         Ok(linear)
+    }
+
+    /// The tangents of an op that is linear in its float operands together: the op itself on their tangents, zeros
+    /// in place of those that are zero, and on its other operands.
+    pub fn linear_op(
+        &mut self,
+        op: impl Into<Op>,
+        equation: Equation<'_>,
+        tangents: &[Option<Value>],
+    ) -> Result<Cotangents, RuleError> {
+        let mut operands = Values::new();
+        for (&operand, &tangent) in equation.operands.iter().zip(tangents) {
+            let ty = self.primal.ty(operand).clone();
+            operands.push(match tangent {
+                Some(tangent) => tangent,
+                None if ty.dtype.is_float() => self.linear.number(&ty, 0.0)?,
+                None => self.residual(operand)?,
+            });
+        }
+        Ok(self.linear.emit(op, &operands)?.into_iter().map(Some).collect())
     }
 
     /// The tangent times the primal value `slope`: [`ScaleBy`], so that a zero tangent stays zero.

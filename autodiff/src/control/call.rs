@@ -1,6 +1,7 @@
 //! Calls of nested programs: a call's derivative is a call of the program's derivative.
 
 use crate::linearize::Linearized as Split;
+use pullback_ir::batch::{Batched, BatchedValues, Batcher};
 use pullback_ir::ops::Equation;
 use pullback_ir::ops::control::call::Call;
 use pullback_ir::program::Values;
@@ -113,4 +114,23 @@ pub(crate) fn transpose(
         all[i] = Some(cotangent);
     }
     Ok(all)
+}
+
+/// A nested program batched.
+pub(crate) struct Lanes {
+    /// The program with lanes in those parameters that the caller has lanes for.
+    pub(crate) program: Arc<Program>,
+    /// Where the lanes of each output are, if it has any.
+    pub(crate) axes: Vec<Option<usize>>,
+}
+
+/// The results in every lane.
+pub(crate) fn batch(
+    nested: &Lanes,
+    batcher: &mut Batcher<'_>,
+    args: &[Batched],
+) -> Result<BatchedValues, RuleError> {
+    let operands: Values = args.iter().map(|arg| arg.value).collect();
+    let results = batcher.builder.emit(Call { program: nested.program.clone() }, &operands)?;
+    Ok(results.into_iter().zip(&nested.axes).map(|(value, &axis)| Batched { value, axis }).collect())
 }

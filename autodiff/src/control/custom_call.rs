@@ -1,6 +1,8 @@
-//! Custom calls: their derivatives are contracts, whose answers are checked.
+//! Custom calls: their rules are contracts, whose answers are checked.
 
+use crate::batch::lane_type;
 use crate::custom::Contracts;
+use pullback_ir::batch::{Batched, BatchedValues, Batcher};
 use pullback_ir::ops::Equation;
 use pullback_ir::ops::control::custom_call::CustomCall;
 use pullback_ir::rules::{Arg, Cotangents, RuleError};
@@ -32,6 +34,36 @@ pub(crate) fn transpose(
     let found = contract(call, builder, args, cotangents)?;
     let due: Vec<_> = args.iter().map(|arg| arg.is_linear().then_some(&arg.ty)).collect();
     check(call, "vjp", builder, &due, &found)?;
+    Ok(found)
+}
+
+/// The results in every lane, by the batch contract.
+pub(crate) fn batch(
+    contracts: &Contracts,
+    call: &CustomCall,
+    batcher: &mut Batcher<'_>,
+    args: &[Batched],
+) -> Result<BatchedValues, RuleError> {
+    let contract = contracts.batch(call)?;
+    let found = contract(call, batcher, args)?;
+    let bad = |expected: String, found: String| {
+        Err(RuleError::BadContract { target: call.target.clone(), contract: "batch", expected, found })
+    };
+    if found.len() != call.results.len() {
+        return bad(format!("{} values", call.results.len()), format!("{} values", found.len()));
+    }
+    for (i, (lane, result)) in call.results.iter().zip(&found).enumerate() {
+        if !batcher.builder.program().contains(result.value) {
+            return bad(format!("{lane} per lane at {i}"), format!("a value of another program at {i}"));
+        }
+        let ty = batcher.builder.ty(result.value);
+        if lane_type(ty, result.axis, batcher.size).as_ref() != Some(lane) {
+            let place =
+                result.axis.map_or("no axis of lanes".into(), |axis| format!("lanes along axis {axis}"));
+            let due = format!("{lane} in each of {} lanes at {i}", batcher.size);
+            return bad(due, format!("{ty} with {place}"));
+        }
+    }
     Ok(found)
 }
 

@@ -3,21 +3,24 @@
 pub(crate) mod call;
 pub(crate) mod custom_call;
 
+use crate::batch::batch_program;
 use crate::error::AdError;
 use crate::linearize::{Failure, linearize_program};
 use crate::options::Autodiff;
 use crate::transpose::transpose_into;
 use indexmap::IndexMap;
 use pullback_ir::rules::Arg;
-use pullback_ir::{Builder, Program, Value};
+use pullback_ir::{Batched, Builder, Program, Value};
 use std::sync::Arc;
 
-/// Nested programs already transformed, by address and by which parameters and outputs take part: a program
+/// Nested programs already transformed, by address and by how parameters and outputs take part: a program
 /// called many times is transformed once. Entries hold the program, so that no address is reused.
 #[derive(Default)]
 pub(crate) struct Nested {
     linearized: IndexMap<(usize, Vec<bool>), (Arc<Program>, Arc<call::Linearized>)>,
     transposed: IndexMap<(usize, Vec<bool>, Vec<bool>), (Arc<Program>, Arc<call::Transposed>)>,
+    /// For one number of lanes: that of the batching under way.
+    batched: IndexMap<(usize, Vec<Option<usize>>), (Arc<Program>, Arc<call::Lanes>)>,
 }
 
 impl Nested {
@@ -61,6 +64,26 @@ impl Nested {
         let transposed = Arc::new(transposed);
         self.transposed.insert(key, (program.clone(), transposed.clone()));
         Ok(transposed)
+    }
+
+    /// A nested program on `size` lanes of those parameters whose operands have them.
+    pub(crate) fn batched(
+        &mut self,
+        autodiff: &Autodiff,
+        program: &Arc<Program>,
+        args: &[Batched],
+        size: usize,
+    ) -> Result<Arc<call::Lanes>, Failure> {
+        let axes: Vec<Option<usize>> = args.iter().map(|arg| arg.axis).collect();
+        let key = (Arc::as_ptr(program) as usize, axes.clone());
+        if let Some((_, known)) = self.batched.get(&key) {
+            return Ok(known.clone());
+        }
+        let (batched, axes) = batch_program(autodiff, self, program, &axes, size)
+            .map_err(|error| Failure::Nested(Box::new(error)))?;
+        let lanes = Arc::new(call::Lanes { program: Arc::new(batched), axes });
+        self.batched.insert(key, (program.clone(), lanes.clone()));
+        Ok(lanes)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use pullback_autodiff::{grad, jvp};
 use pullback_ir::sample::{Domain, Sample, SampleOperand};
-use pullback_ir::{Builder, DType, Literal, Program, TensorType, TypeError, Value};
+use pullback_ir::{Builder, DType, Dims, Literal, Program, TensorType, TypeError, Value};
 use pullback_runtime::{Array, interpret};
 
 /// What the body of a program gives.
@@ -153,4 +153,27 @@ pub(crate) fn moved(arguments: &[Array], wrt: &[usize], directions: &[Array], t:
         arguments[i] = from_floats(&elements.collect::<Vec<f64>>(), arguments[i].ty());
     }
     arguments
+}
+
+/// Arrays of one type as lanes along an axis.
+pub(crate) fn stack(ty: &TensorType, lanes: &[Array], axis: usize) -> Array {
+    let mut shape = Dims::from_slice(&ty.shape);
+    shape.insert(axis, lanes.len());
+    let inner: usize = ty.shape[axis..].iter().product();
+    let outer: usize = ty.shape[..axis].iter().product();
+    let bits: Vec<Vec<u64>> = lanes.iter().map(|lane| lane.to_literal().bits().collect()).collect();
+    let block = |o: usize| bits.iter().flat_map(move |lane| lane[o * inner..(o + 1) * inner].iter().copied());
+    let all = (0..outer).flat_map(block).collect();
+    Array::from_literal(&Literal::dense_bits(ty.with_shape(&shape[..]), all).unwrap())
+}
+
+/// The lane of this number along an axis.
+pub(crate) fn lane(array: &Array, axis: usize, number: usize) -> Array {
+    let shape = array.shape();
+    let inner: usize = shape[axis + 1..].iter().product();
+    let is_in = |place: &usize| place / inner % shape[axis] == number;
+    let literal = array.to_literal();
+    let bits = (0..shape.elements()).filter(is_in).map(|place| literal.bits_at(place)).collect();
+    let ty = array.ty().with_shape(shape.without(&[axis]));
+    Array::from_literal(&Literal::dense_bits(ty, bits).unwrap())
 }

@@ -1,5 +1,6 @@
 //! The proof of every derivative rule and of the transforms, against the reference interpreter.
 
+mod batching;
 mod common;
 mod contracts;
 mod edges;

@@ -1,6 +1,7 @@
 //! The primitives: one table, from which come the closed enum, the dispatch, the name lookup and the lists that
 //! generic tests walk. A primitive is one file (or one row of a file) that holds every answer about it.
 
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::error::Problem;
 use crate::program::{Program, Value};
@@ -46,7 +47,7 @@ pub struct Equation<'a> {
 }
 
 /// The answers every primitive gives.
-pub trait Primitive: Sized + Clone + Eq + Hash + std::fmt::Debug {
+pub trait Primitive: Sized + Clone + Eq + Hash + std::fmt::Debug + Into<Op> {
     /// Every name that this primitive has in the text form (one per row).
     fn names() -> Vec<&'static str>;
 
@@ -68,13 +69,16 @@ pub trait Primitive: Sized + Clone + Eq + Hash + std::fmt::Debug {
     fn infer(&self, operands: &[&TensorType]) -> Result<Types, Problem>;
 
     /// Tangents of the results, in the linear builder, given those of the operands (`None`: zero). Called only
-    /// when at least one operand has a tangent.
+    /// when at least one operand has a tangent. An op that is linear in its float operands together has itself as
+    /// its derivative, which is what it gets unless it says otherwise.
     fn linearize(
         &self,
         linearizer: &mut Linearizer<'_>,
         equation: Equation<'_>,
         tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError>;
+    ) -> Result<Cotangents, RuleError> {
+        linearizer.linear_op(self.clone(), equation, tangents)
+    }
 
     /// Cotangents of the operands the op is linear in (`None` for the known ones and for zeros), given those of
     /// the results, of which at least one is not `None`.
@@ -84,6 +88,10 @@ pub trait Primitive: Sized + Clone + Eq + Hash + std::fmt::Debug {
         args: &[Arg],
         cotangents: &[Option<Value>],
     ) -> Result<Cotangents, RuleError>;
+
+    /// The results in every lane at once, given the operands with the axes of their lanes. Called only when at least
+    /// one operand differs from lane to lane. Each lane is what the op gives on the operands of that lane.
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError>;
 
     /// How it is lowered on operands of these types.
     fn recipe(&self, operands: &[&TensorType]) -> Recipe;
@@ -157,6 +165,15 @@ macro_rules! primitives {
                 cotangents: &[Option<Value>],
             ) -> Result<Cotangents, RuleError> {
                 match self { $(Op::$variant(op) => op.transpose(builder, args, cotangents),)* }
+            }
+
+            /// See [`Primitive::batch`].
+            pub fn batch(
+                &self,
+                batcher: &mut Batcher<'_>,
+                args: &[Batched],
+            ) -> Result<BatchedValues, RuleError> {
+                match self { $(Op::$variant(op) => op.batch(batcher, args),)* }
             }
 
             /// How it is lowered.

@@ -1,5 +1,6 @@
 //! Sums of products over shared dimensions: the op that becomes gemm.
 
+use crate::batch::{Batched, BatchedValues, Batcher, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::{Problem, TypeError};
@@ -104,9 +105,6 @@ impl Dot {
         let mut permutation = Dims::from_elem(0, origin.len());
         for (i, &d) in origin.iter().enumerate() {
             permutation[d] = i;
-        }
-        if permutation.iter().copied().eq(0..permutation.len()) {
-            return Ok(product);
         }
         b.transpose(product, &permutation)
     }
@@ -243,6 +241,35 @@ impl Primitive for Dot {
             }
             _ => Err(not_linear(self.name(), args)),
         }
+    }
+
+    /// Lanes of both operands are a batch dimension; those of one operand are a free dimension of it, so that all lanes
+    /// are one product with the other operand.
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (lhs, rhs) = (args[0], args[1]);
+        let own =
+            |dims: &Dims, arg: Batched| arg.axis.map_or_else(|| dims.clone(), |axis| shifted(dims, axis));
+        let mut dot = Dot {
+            lhs_contract: own(&self.lhs_contract, lhs),
+            rhs_contract: own(&self.rhs_contract, rhs),
+            lhs_batch: own(&self.lhs_batch, lhs),
+            rhs_batch: own(&self.rhs_batch, rhs),
+        };
+        let batch = dot.lhs_batch.len();
+        let lhs_free = dot.lhs_free(batcher.builder.ty(lhs.value).shape.rank());
+        let rhs_free = dot.rhs_free(batcher.builder.ty(rhs.value).shape.rank());
+        let before = |free: &Dims, axis| free.iter().filter(|&&d| d < axis).count();
+        let axis = match (lhs.axis, rhs.axis) {
+            (Some(left), Some(right)) => {
+                dot.lhs_batch.insert(0, left);
+                dot.rhs_batch.insert(0, right);
+                0
+            }
+            (Some(axis), None) => batch + before(&lhs_free, axis),
+            (None, Some(axis)) => batch + lhs_free.len() + before(&rhs_free, axis),
+            (None, None) => return batcher.unbatched(dot, args),
+        };
+        batcher.one(dot, &[lhs.value, rhs.value], axis)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -1,6 +1,7 @@
 //! Identity that no pass looks through: what is computed on its far side is not merged with or moved to the near
 //! side. Rematerialisation depends on it.
 
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
@@ -59,6 +60,12 @@ impl Primitive for Barrier {
         cotangents: &[Option<Value>],
     ) -> Result<Cotangents, RuleError> {
         pass_through(b, cotangents)
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let operands: Vec<Value> = args.iter().map(|arg| arg.value).collect();
+        let results = batcher.builder.emit(Barrier, &operands)?;
+        Ok(results.into_iter().zip(args).map(|(value, arg)| Batched { value, axis: arg.axis }).collect())
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -1,5 +1,6 @@
 //! A nested program on operands. Its derivative rules live with the transforms, which transform the program.
 
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
@@ -81,6 +82,10 @@ impl Primitive for Call {
     }
 
     fn transpose(&self, _: &mut Builder, _: &[Arg], _: &[Option<Value>]) -> Result<Cotangents, RuleError> {
+        Err(RuleError::RuleElsewhere { op: self.name() })
+    }
+
+    fn batch(&self, _: &mut Batcher<'_>, _: &[Batched]) -> Result<BatchedValues, RuleError> {
         Err(RuleError::RuleElsewhere { op: self.name() })
     }
 

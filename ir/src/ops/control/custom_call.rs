@@ -1,5 +1,6 @@
 //! A kernel the user registered under a target name. Its derivatives are contracts registered with the transforms.
 
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
@@ -84,6 +85,10 @@ impl Primitive for CustomCall {
     }
 
     fn transpose(&self, _: &mut Builder, _: &[Arg], _: &[Option<Value>]) -> Result<Cotangents, RuleError> {
+        Err(RuleError::RuleElsewhere { op: self.name() })
+    }
+
+    fn batch(&self, _: &mut Batcher<'_>, _: &[Batched]) -> Result<BatchedValues, RuleError> {
         Err(RuleError::RuleElsewhere { op: self.name() })
     }
 

@@ -1,6 +1,7 @@
 //! Elementwise functions of two operands of one type, one row each.
 
 use super::{Domain as On, same_type};
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::{Problem, TypeError};
@@ -374,6 +375,10 @@ impl Primitive for Binary {
             (Div, None, Some(y)) => Ok(smallvec![Some(b.div(ct, y)?), None]),
             _ => Err(not_linear(self.name(), args)),
         }
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        batcher.elementwise(*self, args)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

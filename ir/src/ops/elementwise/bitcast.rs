@@ -3,6 +3,7 @@
 //! Which NaN an operation produces is unspecified, so a NaN's bits are not observable: cast to an integer, every
 //! NaN gives the canonical quiet one (sign 0, only the top bit of the significand set).
 
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
@@ -80,6 +81,10 @@ impl Primitive for Bitcast {
 
     fn transpose(&self, _: &mut Builder, args: &[Arg], _: &[Option<Value>]) -> Result<Cotangents, RuleError> {
         Err(not_linear(self.name(), args))
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        batcher.elementwise(*self, args)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -1,6 +1,7 @@
 //! Elementwise comparison. One op with a direction, so that rules can build it from data.
 
 use super::same_type;
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
@@ -119,6 +120,10 @@ impl Primitive for Compare {
 
     fn transpose(&self, _: &mut Builder, args: &[Arg], _: &[Option<Value>]) -> Result<Cotangents, RuleError> {
         Err(not_linear(self.name(), args))
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        batcher.elementwise(*self, args)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -3,6 +3,7 @@
 //! To float: rounded to nearest even. Float to integer: towards zero, saturating, NaN to 0 (Rust's `as`). Between
 //! integers: truncated or extended. To bool: whether the number is not zero (NaN is not). From bool: 0 or 1.
 
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
@@ -83,6 +84,10 @@ impl Primitive for Convert {
             Some(_) => Err(not_linear(self.name(), args)),
             None => Ok(smallvec![None]),
         }
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        batcher.elementwise(*self, args)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -2,6 +2,7 @@
 //! zero, even where the slope is infinite or NaN, so that masked branches have the right gradient.
 
 use super::{Domain as On, same_type};
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::{Problem, TypeError};
@@ -98,6 +99,10 @@ impl Primitive for ScaleBy {
             (None, Some(_), None) => Ok(smallvec![None, None]),
             _ => Err(not_linear(self.name(), args)),
         }
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        batcher.elementwise(*self, args)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

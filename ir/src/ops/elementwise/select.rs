@@ -1,13 +1,14 @@
 //! Elementwise choice: both operands are computed, one is taken.
 
 use super::same_type;
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
-use crate::ops::{AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::ops::{AttrError, AttrReader, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::{Recipe, ScalarOp};
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError, not_linear};
+use crate::rules::{Arg, Cotangents, RuleError, not_linear};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::TensorType;
 use smallvec::smallvec;
@@ -53,22 +54,6 @@ impl Primitive for Select {
         one(operands[1].clone())
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        if tangents[1].is_none() && tangents[2].is_none() {
-            return Ok(smallvec![None]);
-        }
-        let condition = lin.residual(equation.operands[0])?;
-        let ty = lin.primal.ty(equation.results[0]).clone();
-        let zero = lin.linear.number(&ty, 0.0)?;
-        let (dx, dy) = (tangents[1].unwrap_or(zero), tangents[2].unwrap_or(zero));
-        Ok(smallvec![Some(lin.linear.select(condition, dx, dy)?)])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
@@ -81,6 +66,10 @@ impl Primitive for Select {
         let x = if args[1].is_linear() { Some(b.select(condition, ct, zero)?) } else { None };
         let y = if args[2].is_linear() { Some(b.select(condition, zero, ct)?) } else { None };
         Ok(smallvec![None, x, y])
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        batcher.elementwise(*self, args)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

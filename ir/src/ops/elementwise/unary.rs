@@ -5,6 +5,7 @@
 //! domain, where its value is NaN, its slope is NaN too.
 
 use super::Domain as On;
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::{Problem, TypeError};
@@ -412,6 +413,10 @@ impl Primitive for Unary {
             (Neg, Some(ct)) => Ok(Cotangents::from_elem(Some(builder.neg(ct)?), 1)),
             _ => Err(not_linear(self.name(), args)),
         }
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        batcher.elementwise(*self, args)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -3,15 +3,17 @@
 
 use super::IndexMode;
 use super::gather::Gather;
+use crate::batch::{Batched, BatchedValues, Batcher, inserted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::{Problem, TypeError};
 use crate::ops::elementwise::binary::Binary;
+use crate::ops::shape::concat::Concat;
 use crate::ops::shape::length;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
-use crate::program::Value;
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
+use crate::program::{Value, Values};
 use crate::recipe::Recipe;
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError, not_linear};
+use crate::rules::{Arg, Cotangents, RuleError, not_linear};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Dims, Shape, TensorType};
 use smallvec::smallvec;
@@ -46,7 +48,7 @@ const MODES: [(IndexMode, DType, u64); 3] =
     [(IndexMode::Checked, DType::I64, 0), (IndexMode::Clip, DType::I32, 2), (IndexMode::Drop, DType::U64, 2)];
 
 impl DynamicSlice {
-    /// The start that is meant along a dimension, as an i64 that can be negated and added to. In mode checked, a start
+    /// The starts that are meant along a dimension, as i64 that can be negated and added to. In mode checked, a start
     /// at which the box leaves the operand fails.
     fn resolved(&self, b: &mut Builder, start: Value, d: usize, extent: usize) -> Result<Value, TypeError> {
         let size = self.sizes[d];
@@ -54,7 +56,8 @@ impl DynamicSlice {
         let (low, high) = match self.mode {
             IndexMode::Checked => {
                 let starts = b.iota(TensorType::new(DType::I64, [room + 1]), 0)?;
-                let start = b.reshape(start, [1])?;
+                let shape = b.ty(start).shape.iter().copied().chain([1]).collect::<Shape>();
+                let start = b.reshape(start, shape)?;
                 let gather = Gather { index_dims: smallvec![0], batch_dims: 0, mode: IndexMode::Checked };
                 return b.one(gather, &[starts, start]);
             }
@@ -73,6 +76,65 @@ impl DynamicSlice {
         let (low, high) = (b.number_like(start, low)?, b.number_like(start, high)?);
         let start = b.one(Binary::Max, &[start, low])?;
         b.one(Binary::Min, &[start, high])
+    }
+}
+
+/// Batching.
+impl DynamicSlice {
+    /// The box along the dimensions whose start is the same in every lane, and everything along the others.
+    fn in_all_lanes(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<Batched, TypeError> {
+        let (x, starts) = (args[0], &args[1..]);
+        let b = &mut *batcher.builder;
+        let mut extents = Dims::from_slice(&b.ty(x.value).shape);
+        if let Some(axis) = x.axis {
+            extents.remove(axis);
+        }
+        let is_whole = |b: &Builder, d: usize| {
+            let start = b.program().constant(starts[d].value).and_then(|start| start.splat_value());
+            self.sizes[d] == extents[d] && start == Some(0)
+        };
+        if (0..starts.len()).all(|d| starts[d].axis.is_some() || is_whole(b, d)) {
+            return Ok(x);
+        }
+        let zero = b.scalar(0i64)?;
+        let (mut sizes, mut operands) = (Dims::new(), Values::new());
+        for (d, start) in starts.iter().enumerate() {
+            let (size, start) = match start.axis {
+                None => (self.sizes[d], start.value),
+                Some(_) => (extents[d], zero),
+            };
+            sizes.push(size);
+            operands.push(start);
+        }
+        if let Some(axis) = x.axis {
+            sizes.insert(axis, batcher.size);
+            operands.insert(axis, zero);
+        }
+        operands.insert(0, x.value);
+        Ok(Batched { value: b.one(DynamicSlice { sizes, mode: self.mode }, &operands)?, axis: x.axis })
+    }
+
+    /// Where each element of each lane's box is along `dims`: `[lanes, sizes of dims.., one per dim]`.
+    fn places(
+        &self,
+        batcher: &mut Batcher<'_>,
+        starts: &[Batched],
+        extents: &[usize],
+        dims: &[usize],
+    ) -> Result<Value, TypeError> {
+        let b = &mut *batcher.builder;
+        let sizes = dims.iter().map(|&d| self.sizes[d]);
+        let shape: Shape = [batcher.size].into_iter().chain(sizes).collect();
+        let column: Shape = shape.iter().copied().chain([1]).collect();
+        let mut columns = Vec::with_capacity(dims.len());
+        for (i, &d) in dims.iter().enumerate() {
+            let start = self.resolved(b, starts[d].value, d, extents[d])?;
+            let start = b.broadcast(start, shape.clone(), &[0])?;
+            let steps = b.iota(TensorType::new(DType::I64, shape.clone()), i + 1)?;
+            let places = b.add(start, steps)?;
+            columns.push(b.reshape(places, column.clone())?);
+        }
+        b.one(Concat { dim: shape.rank() }, &columns)
     }
 }
 
@@ -140,20 +202,6 @@ impl Primitive for DynamicSlice {
         one(x.with_shape(self.sizes.iter().copied().collect::<Shape>()))
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        let Some(dx) = tangents[0] else { return Ok(smallvec![None]) };
-        let mut operands = vec![dx];
-        for &start in &equation.operands[1..] {
-            operands.push(lin.residual(start)?);
-        }
-        Ok(smallvec![Some(lin.linear.one(self.clone(), &operands)?)])
-    }
-
     /// Read backwards, the operand is a box of the cotangent: at the opposite start, and zero outside.
     fn transpose(
         &self,
@@ -173,6 +221,33 @@ impl Primitive for DynamicSlice {
         let back = DynamicSlice { sizes: shape.iter().copied().collect(), mode: IndexMode::Drop };
         result[0] = Some(b.one(back, &operands)?);
         Ok(result)
+    }
+
+    /// Starts that are the same in every lane cut one box out of all lanes; what starts elsewhere in each lane is then
+    /// gathered.
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let starts = &args[1..];
+        let x = self.in_all_lanes(batcher, args)?;
+        let (moving, fixed): (Dims, Dims) = (0..starts.len()).partition(|&d| starts[d].axis.is_some());
+        if moving.is_empty() {
+            return Ok(smallvec![x]);
+        }
+        let (operand, batch_dims) = match x.axis {
+            Some(_) => (batcher.at(x, 0)?, 1),
+            None => (x.value, 0),
+        };
+        let extents = Dims::from_slice(&batcher.builder.ty(operand).shape[batch_dims..]);
+        let places = self.places(batcher, starts, &extents, &moving)?;
+        let index_dims = moving.iter().map(|d| d + batch_dims).collect();
+        // The starts are resolved: what is still outside reads 0.
+        let gather = Gather { index_dims, batch_dims, mode: IndexMode::Drop };
+        let boxes = batcher.builder.one(gather, &[operand, places])?;
+        let mut permutation = Dims::from_elem(0, starts.len());
+        for (i, &d) in moving.iter().chain(&fixed).enumerate() {
+            permutation[d] = i + 1;
+        }
+        let boxes = batcher.builder.transpose(boxes, &inserted(&permutation, 0, 0))?;
+        Ok(smallvec![Batched::along(boxes, 0)])
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -1,14 +1,15 @@
 //! Reading at computed indices: rows of a table, elements along an axis, single elements.
 
 use super::scatter::{Scatter, ScatterKind};
-use super::{IndexMode, picked_shape};
+use super::{IndexMode, picked_shape, window_place};
+use crate::batch::{Batched, BatchedValues, Batcher, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::Recipe;
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError, not_linear};
+use crate::rules::{Arg, Cotangents, RuleError, not_linear};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Dims, TensorType};
 use smallvec::smallvec;
@@ -97,17 +98,6 @@ impl Primitive for Gather {
         one(operands[0].with_shape(shape))
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        let Some(dx) = tangents[0] else { return Ok(smallvec![None]) };
-        let indices = lin.residual(equation.operands[1])?;
-        Ok(smallvec![Some(lin.linear.one(self.clone(), &[dx, indices])?)])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
@@ -119,6 +109,34 @@ impl Primitive for Gather {
         let zeros = b.number(&args[0].ty, 0.0)?;
         let sum = b.one(self.scatter(ScatterKind::Add), &[zeros, indices, ct])?;
         Ok(smallvec![Some(sum), None])
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (operand, indices) = (args[0], args[1]);
+        let leading = batcher.builder.ty(indices.value).shape.rank() - 1;
+        match (operand.axis, indices.axis) {
+            // The lanes are part of the window.
+            (Some(axis), None) => {
+                let axis = axis.max(self.batch_dims);
+                let gather = Gather { index_dims: shifted(&self.index_dims, axis), ..self.clone() };
+                let place = leading + window_place(&gather.index_dims, self.batch_dims, axis);
+                let operand = batcher.at(operand, axis)?;
+                batcher.one(gather, &[operand, indices.value], place)
+            }
+            // Every lane picks its own from the one operand.
+            (None, Some(axis)) => {
+                let axis = axis.clamp(self.batch_dims, leading - 1);
+                let indices = batcher.at(indices, axis)?;
+                batcher.one(self.clone(), &[operand.value, indices], axis)
+            }
+            (Some(_), Some(_)) => {
+                let index_dims = shifted(&self.index_dims, 0);
+                let gather = Gather { index_dims, batch_dims: self.batch_dims + 1, mode: self.mode };
+                let operands = [batcher.at(operand, 0)?, batcher.at(indices, 0)?];
+                batcher.one(gather, &operands, 0)
+            }
+            (None, None) => batcher.unbatched(self.clone(), args),
+        }
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

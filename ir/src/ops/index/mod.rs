@@ -83,3 +83,8 @@ fn picked_shape(
     let window = window.map(|d| operand.shape[d]);
     Ok(indices.shape[..leading].iter().copied().chain(window).collect())
 }
+
+/// Where among the window's dimensions the dimension `axis` of the operand is, which is neither batch nor indexed.
+fn window_place(index_dims: &[usize], batch_dims: usize, axis: usize) -> usize {
+    (batch_dims..axis).filter(|d| !index_dims.contains(d)).count()
+}

@@ -1,17 +1,18 @@
 //! Writing at computed indices. The transpose of gather.
 
 use super::gather::{CASES, Gather, bound, index_attrs};
-use super::{IndexMode, picked_shape};
+use super::{IndexMode, picked_shape, window_place};
+use crate::batch::{Batched, BatchedValues, Batcher, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::{Problem, TypeError};
 use crate::literal::Literal;
 use crate::ops::elementwise::binary::Binary;
 use crate::ops::elementwise::compare::Compare;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::Recipe;
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError, not_linear};
+use crate::rules::{Arg, Cotangents, RuleError, not_linear};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Dims, Shape, TensorType};
 use smallvec::smallvec;
@@ -157,25 +158,6 @@ impl Primitive for Scatter {
         one(operand.clone())
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        if tangents[0].is_none() && tangents[2].is_none() {
-            return Ok(smallvec![None]);
-        }
-        let indices = lin.residual(equation.operands[1])?;
-        let mut zero_like = |i: usize| {
-            let ty = lin.primal.ty(equation.operands[i]).clone();
-            lin.linear.number(&ty, 0.0)
-        };
-        let operand = tangents[0].map_or_else(|| zero_like(0), Ok)?;
-        let updates = tangents[2].map_or_else(|| zero_like(2), Ok)?;
-        Ok(smallvec![Some(lin.linear.one(self.clone(), &[operand, indices, updates])?)])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
@@ -203,6 +185,23 @@ impl Primitive for Scatter {
             None
         };
         Ok(smallvec![operand, None, updates])
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (operand, indices, updates) = (args[0], args[1], args[2]);
+        if indices.axis.is_some() {
+            let index_dims = shifted(&self.index_dims, 0);
+            let scatter = Scatter { index_dims, batch_dims: self.batch_dims + 1, ..self.clone() };
+            let operands = [batcher.at(operand, 0)?, batcher.at(indices, 0)?, batcher.at(updates, 0)?];
+            return batcher.one(scatter, &operands, 0);
+        }
+        // The lanes are part of the window.
+        let axis = operand.axis.unwrap_or(0).max(self.batch_dims);
+        let scatter = Scatter { index_dims: shifted(&self.index_dims, axis), ..self.clone() };
+        let leading = batcher.builder.ty(indices.value).shape.rank() - 1;
+        let place = leading + window_place(&scatter.index_dims, self.batch_dims, axis);
+        let operands = [batcher.at(operand, axis)?, indices.value, batcher.at(updates, place)?];
+        batcher.one(scatter, &operands, axis)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

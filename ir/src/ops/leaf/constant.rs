@@ -1,5 +1,6 @@
 //! A constant tensor: every program needs numbers of its own.
 
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
@@ -65,6 +66,10 @@ impl Primitive for Constant {
 
     fn transpose(&self, _: &mut Builder, _: &[Arg], _: &[Option<Value>]) -> Result<Cotangents, RuleError> {
         Ok(Cotangents::new())
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        batcher.unbatched(self.clone(), args)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

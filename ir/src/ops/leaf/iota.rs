@@ -1,5 +1,6 @@
 //! Indices along a dimension: a constant whose text does not grow with its size.
 
+use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
@@ -72,6 +73,10 @@ impl Primitive for Iota {
 
     fn transpose(&self, _: &mut Builder, _: &[Arg], _: &[Option<Value>]) -> Result<Cotangents, RuleError> {
         Ok(Cotangents::new())
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        batcher.unbatched(self.clone(), args)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -1,6 +1,7 @@
 //! Index of the extreme element along a dimension. A primitive because a composition would compare twice.
 
 use super::reduce::Reducer;
+use crate::batch::{Batched, BatchedValues, Batcher, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
@@ -97,6 +98,13 @@ impl Primitive for ArgReduce {
 
     fn transpose(&self, _: &mut Builder, args: &[Arg], _: &[Option<Value>]) -> Result<Cotangents, RuleError> {
         Err(not_linear(self.name(), args))
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (x, axis) = batcher.lanes(args[0])?;
+        let dim = shifted(&[self.dim], axis)[0];
+        let place = axis - usize::from(dim < axis);
+        batcher.one(ArgReduce { extreme: self.extreme, dim }, &[x], place)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

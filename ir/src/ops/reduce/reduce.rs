@@ -5,6 +5,7 @@
 //! `l + 8`, then `l + 4`, `l + 2`, `l + 1`; an absent partner changes nothing); blocks combine pairwise, level by
 //! level, an odd last one moving up. So the reduction of one element is that element, bit for bit.
 
+use crate::batch::{Batched, BatchedValues, Batcher, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::{Problem, TypeError};
@@ -255,6 +256,13 @@ impl Primitive for Reduce {
             (Reducer::Sum, None) => Ok(smallvec![None]),
             _ => Err(not_linear(self.name(), args)),
         }
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (x, axis) = batcher.lanes(args[0])?;
+        let dims = shifted(&self.dims, axis);
+        let place = axis - dims.iter().filter(|&&d| d < axis).count();
+        batcher.one(Reduce { reducer: self.reducer, dims }, &[x], place)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

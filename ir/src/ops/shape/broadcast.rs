@@ -1,13 +1,14 @@
 //! Repetition along new dimensions. Size-1 dimensions are not stretched: reshape them away first.
 
 use super::{distinct_axes, length};
+use crate::batch::{Batched, BatchedValues, Batcher, inserted, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::{AxisMap, IndexMap, Recipe};
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
+use crate::rules::{Arg, Cotangents, RuleError};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Dims, Shape, TensorType};
 use smallvec::smallvec;
@@ -76,32 +77,27 @@ impl Primitive for Broadcast {
         one(x.with_shape(self.shape.clone()))
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        _equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        let dy = tangents[0].map(|dx| lin.linear.one(self.clone(), &[dx])).transpose()?;
-        Ok(smallvec![dy])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
-        args: &[Arg],
+        _args: &[Arg],
         cotangents: &[Option<Value>],
     ) -> Result<Cotangents, RuleError> {
         let Some(ct) = cotangents[0] else { return Ok(smallvec![None]) };
-        let shape = &args[0].ty.shape;
         let repeated: Dims = (0..self.shape.rank()).filter(|d| !self.dims.contains(d)).collect();
         let sum = b.reduce_sum(ct, &repeated)?;
         // What is left has the operand's dimensions in ascending order of their place in the result.
         let mut sorted = self.dims.clone();
         sorted.sort_unstable();
         let order: Dims = self.dims.iter().map(|d| sorted.iter().position(|s| s == d).unwrap_or(0)).collect();
-        let ct_x = if order.iter().copied().eq(0..shape.rank()) { sum } else { b.transpose(sum, &order)? };
-        Ok(smallvec![Some(ct_x)])
+        Ok(smallvec![Some(b.transpose(sum, &order)?)])
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (x, axis) = batcher.lanes(args[0])?;
+        let shape = inserted(&self.shape, 0, batcher.size).into_iter().collect();
+        let dims = inserted(&shifted(&self.dims, 0), axis, 0);
+        batcher.one(Broadcast { shape, dims }, &[x], 0)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

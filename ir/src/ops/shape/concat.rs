@@ -1,16 +1,16 @@
 //! Several tensors side by side.
 
+use crate::batch::{Batched, BatchedValues, Batcher, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
 use crate::ops::shape::slice::Slice;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, one};
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, one};
 use crate::program::Value;
 use crate::recipe::Recipe;
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
+use crate::rules::{Arg, Cotangents, RuleError};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Dims, TensorType};
-use smallvec::smallvec;
 
 /// The operands (at least one), one after the other along `dim`; their other extents are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -82,23 +82,6 @@ impl Primitive for Concat {
         one(first.with_shape(&shape[..]))
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        let mut operands = Vec::with_capacity(tangents.len());
-        for (&operand, &tangent) in equation.operands.iter().zip(tangents) {
-            let ty = lin.primal.ty(operand).clone();
-            operands.push(match tangent {
-                Some(tangent) => tangent,
-                None => lin.linear.number(&ty, 0.0)?,
-            });
-        }
-        Ok(smallvec![Some(lin.linear.one(self.clone(), &operands)?)])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
@@ -121,6 +104,11 @@ impl Primitive for Concat {
             results.push(part);
         }
         Ok(results)
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (operands, axis) = batcher.aligned(args)?;
+        batcher.one(Concat { dim: shifted(&[self.dim], axis)[0] }, &operands, axis)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

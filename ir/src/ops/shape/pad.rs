@@ -3,14 +3,16 @@
 
 use super::length;
 use super::slice::Slice;
+use crate::batch::{Batched, BatchedValues, Batcher, inserted};
 use crate::builder::Builder;
 use crate::dtype::DType;
-use crate::error::Problem;
+use crate::error::{Problem, TypeError};
 use crate::literal::Literal;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::ops::elementwise::select::Select;
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::{AxisMap, IndexMap, Recipe};
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
+use crate::rules::{Arg, Cotangents, RuleError};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Dims, MAX_ELEMENTS, Shape, TensorType};
 use smallvec::{SmallVec, smallvec};
@@ -37,6 +39,22 @@ impl Pad {
         let inside = gaps.checked_mul(i64::try_from(self.interior[d]).ok()?)?.checked_add(n as i64)?;
         let padded = inside.checked_add(self.low[d])?.checked_add(self.high[d])?;
         usize::try_from(padded).ok().filter(|&n| n <= MAX_ELEMENTS)
+    }
+
+    /// Which elements of the result are the operand's, rather than fillings.
+    fn inside(&self, b: &mut Builder, operand: Shape) -> Result<Value, TypeError> {
+        let inside = b.constant(Literal::splat(true, operand))?;
+        let outside = b.scalar(false)?;
+        b.one(self.clone(), &[inside, outside])
+    }
+
+    /// The same padding with one more dimension, which is left as it is.
+    fn with_axis(&self, axis: usize) -> Pad {
+        Pad {
+            low: inserted(&self.low, axis, 0),
+            high: inserted(&self.high, axis, 0),
+            interior: inserted(&self.interior, axis, 0),
+        }
     }
 
     /// The operand's elements at their places in `x`, a tensor of the result's shape.
@@ -135,26 +153,6 @@ impl Primitive for Pad {
         one(x.with_shape(&shape[..]))
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        let mut operands = [None; 2];
-        for i in 0..2 {
-            operands[i] = Some(match tangents[i] {
-                Some(tangent) => tangent,
-                None => {
-                    let ty = lin.primal.ty(equation.operands[i]).clone();
-                    lin.linear.number(&ty, 0.0)?
-                }
-            });
-        }
-        let operands: Vec<Value> = operands.into_iter().flatten().collect();
-        Ok(smallvec![Some(lin.linear.one(self.clone(), &operands)?)])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
@@ -165,9 +163,7 @@ impl Primitive for Pad {
         let shape = &args[0].ty.shape;
         let x = if args[0].is_linear() { Some(self.extract(b, ct, shape)?) } else { None };
         let filling = if args[1].is_linear() {
-            let inside = b.constant(Literal::splat(true, shape.clone()))?;
-            let outside = b.scalar(false)?;
-            let inside = b.one(self.clone(), &[inside, outside])?;
+            let inside = self.inside(b, shape.clone())?;
             let zero = b.number_like(ct, 0.0)?;
             let fillings = b.select(inside, zero, ct)?;
             let all: Dims = (0..shape.rank()).collect();
@@ -176,6 +172,26 @@ impl Primitive for Pad {
             None
         };
         Ok(smallvec![x, filling])
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (x, filling) = (args[0], args[1]);
+        if filling.axis.is_none() {
+            let (x, axis) = batcher.lanes(x)?;
+            return batcher.one(self.with_axis(axis), &[x, filling.value], axis);
+        }
+        // Each lane has its own filling: pad with anything, then fill.
+        let b = &mut *batcher.builder;
+        let zero = b.number(&TensorType::scalar(b.ty(x.value).dtype), 0.0)?;
+        let (pad, shape) = match x.axis {
+            Some(axis) => (self.with_axis(axis), b.ty(x.value).shape.without(&[axis])),
+            None => (self.clone(), b.ty(x.value).shape.clone()),
+        };
+        let padded = Batched { value: b.one(pad, &[x.value, zero])?, axis: x.axis };
+        let inside = self.inside(b, shape)?;
+        let shape = inserted(&b.ty(inside).shape, 0, batcher.size);
+        let filling = b.broadcast(filling.value, &shape[..], &[0])?;
+        batcher.elementwise(Select, &[Batched::same(inside), padded, Batched::along(filling, 0)])
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -1,12 +1,13 @@
 //! The same elements, in row-major order, under another shape.
 
+use crate::batch::{Batched, BatchedValues, Batcher, inserted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::Recipe;
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
+use crate::rules::{Arg, Cotangents, RuleError};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Shape, TensorType};
 use smallvec::smallvec;
@@ -65,16 +66,6 @@ impl Primitive for Reshape {
         one(x.with_shape(self.shape.clone()))
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        _equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        let dy = tangents[0].map(|dx| lin.linear.one(self.clone(), &[dx])).transpose()?;
-        Ok(smallvec![dy])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
@@ -85,6 +76,20 @@ impl Primitive for Reshape {
         let shape = &args[0].ty.shape;
         let ct_x = b.reshape(ct, shape.clone())?;
         Ok(smallvec![Some(ct_x)])
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (x, axis) = batcher.lanes(args[0])?;
+        let shape = batcher.builder.ty(x).shape.clone();
+        // The lanes stay where they are if the new shape can be cut there.
+        let before: usize = shape[..axis].iter().product();
+        let cut = (0..=self.shape.rank()).find(|&d| self.shape[..d].iter().product::<usize>() == before);
+        let (x, axis) = match cut {
+            Some(cut) => (x, cut),
+            None => (batcher.at(args[0], 0)?, 0),
+        };
+        let shape = inserted(&self.shape, axis, batcher.size).into_iter().collect();
+        batcher.one(Reshape { shape }, &[x], axis)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -1,13 +1,14 @@
 //! Opposite order along dimensions.
 
 use super::distinct_axes;
+use crate::batch::{Batched, BatchedValues, Batcher, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::{AxisMap, IndexMap, Recipe};
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
+use crate::rules::{Arg, Cotangents, RuleError};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Dims, TensorType};
 use smallvec::smallvec;
@@ -64,16 +65,6 @@ impl Primitive for Reverse {
         one(x.clone())
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        _equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        let dy = tangents[0].map(|dx| lin.linear.one(self.clone(), &[dx])).transpose()?;
-        Ok(smallvec![dy])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
@@ -83,6 +74,11 @@ impl Primitive for Reverse {
         let Some(ct) = cotangents[0] else { return Ok(smallvec![None]) };
         let ct_x = b.one(self.clone(), &[ct])?;
         Ok(smallvec![Some(ct_x)])
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (x, axis) = batcher.lanes(args[0])?;
+        batcher.one(Reverse { dims: shifted(&self.dims, axis) }, &[x], axis)
     }
 
     fn recipe(&self, operands: &[&TensorType]) -> Recipe {

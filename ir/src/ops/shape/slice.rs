@@ -1,14 +1,15 @@
 //! A box of a tensor, every so manieth element of it.
 
 use super::length;
+use crate::batch::{Batched, BatchedValues, Batcher, inserted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
 use crate::ops::shape::pad::Pad;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::{AxisMap, IndexMap, Recipe};
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
+use crate::rules::{Arg, Cotangents, RuleError};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Dims, Shape, TensorType};
 use smallvec::smallvec;
@@ -89,16 +90,6 @@ impl Primitive for Slice {
         one(x.with_shape((0..rank).map(extent).collect::<Shape>()))
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        _equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        let dy = tangents[0].map(|dx| lin.linear.one(self.clone(), &[dx])).transpose()?;
-        Ok(smallvec![dy])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
@@ -120,6 +111,16 @@ impl Primitive for Slice {
         let high = (0..rank).map(|d| shape[d] as i64 - self.start[d] as i64 - covered(d) as i64).collect();
         let ct_x = b.one(Pad { low, high, interior }, &[ct, zero])?;
         Ok(smallvec![Some(ct_x)])
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (x, axis) = batcher.lanes(args[0])?;
+        let slice = Slice {
+            start: inserted(&self.start, axis, 0),
+            limit: inserted(&self.limit, axis, batcher.size),
+            stride: inserted(&self.stride, axis, 1),
+        };
+        batcher.one(slice, &[x], axis)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -1,13 +1,14 @@
 //! Permuted dimensions.
 
 use super::{distinct_axes, length};
+use crate::batch::{Batched, BatchedValues, Batcher, inserted, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::{AxisMap, IndexMap, Recipe};
-use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
+use crate::rules::{Arg, Cotangents, RuleError};
 use crate::sample::{Domain, Sample, SampleOperand};
 use crate::shape::{Dims, Shape, TensorType};
 use smallvec::smallvec;
@@ -64,16 +65,6 @@ impl Primitive for Transpose {
         one(x.with_shape(self.permutation.iter().map(|&d| x.shape[d]).collect::<Shape>()))
     }
 
-    fn linearize(
-        &self,
-        lin: &mut Linearizer<'_>,
-        _equation: Equation<'_>,
-        tangents: &[Option<Value>],
-    ) -> Result<Cotangents, RuleError> {
-        let dy = tangents[0].map(|dx| lin.linear.one(self.clone(), &[dx])).transpose()?;
-        Ok(smallvec![dy])
-    }
-
     fn transpose(
         &self,
         b: &mut Builder,
@@ -88,6 +79,12 @@ impl Primitive for Transpose {
         }
         let ct_x = b.transpose(ct, &inverse)?;
         Ok(smallvec![Some(ct_x)])
+    }
+
+    fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
+        let (x, axis) = batcher.lanes(args[0])?;
+        let permutation = inserted(&shifted(&self.permutation, axis), 0, axis);
+        batcher.one(Transpose { permutation }, &[x], 0)
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {
