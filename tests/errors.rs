@@ -1,5 +1,6 @@
 //! Texts of errors: what was wrong, with which types, at which line of the user's, and what to do.
 
+use pullback::IndexMode;
 use pullback::prelude::*;
 use std::sync::Mutex;
 
@@ -116,6 +117,35 @@ fn indices_out_of_range() {
     refused!(f(&zeros([3]), &Tensor::from([3i64])).ok());
     refused!(jit(f).call((&zeros([3]), &Tensor::from([-1i64]))));
     refused!(zeros([3]).index_axis(0, -4).ok());
+}
+
+/// A derivative that refuses an index names the op and the line the user wrote.
+#[test]
+fn indices_out_of_range_in_derivatives() {
+    let (x, i) = (zeros([3]), Tensor::from([3i64]));
+    let read = |x: &Tensor, i: &Tensor| x.take(i, 0).sum();
+    refused!(grad(read).call((&x, &i)));
+    refused!(jit(grad(read)).call((&x, &i)));
+    let written = |x: &Tensor, i: &Tensor| (zeros([3]).index_set(0, i, x)).sum();
+    refused!(jit(grad(written)).call((&zeros([1]), &i)));
+    let boxed = |x: &Tensor, i: &Tensor| x.dynamic_slice_with(&[i], [1], IndexMode::Checked).sum();
+    refused!(jit(grad(boxed)).call((&x, &Tensor::from(3i64))));
+}
+
+/// What nobody uses is checked all the same, however the program is run; a derivative owes its outputs alone.
+#[test]
+fn indices_out_of_range_in_unused_results() {
+    let f = |x: &Tensor, i: &Tensor| {
+        let _ = x.take(i, 0);
+        x.square().sum()
+    };
+    let (x, i) = (zeros([3]), Tensor::from([3i64]));
+    refused!(jit(f).call((&x, &i)));
+    let message = text(jit(f).call((&x, &i)));
+    assert_eq!(text(jit(f).interpreted().call((&x, &i))), message);
+    assert_eq!(text(jit(f).compile((&x, &i)).unwrap().call((&x, &i))), message);
+    assert!(grad(f).call((&x, &i)).is_ok());
+    assert!(jit(grad(f)).call((&x, &i)).is_ok());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use generate::{Generated, Style, generate, register_sample_kernel};
 use pullback::ir::passes::{cse, dce, fold, simplify, simplify_with};
 use pullback::ir::sample::{Domain, SampleOperand};
 use pullback::ir::{Op, Program, text};
-use pullback::runtime::{Array, Interpreter, interpret};
+use pullback::runtime::{Array, Interpreter, RuntimeError, interpret};
 use pullback_autodiff as autodiff;
 use pullback_lower::{Options, lower};
 
@@ -45,6 +45,20 @@ fn assert_same_bits(expected: &[Array], found: &[Array], what: &str) {
     }
 }
 
+/// The same outputs, or the same failure.
+fn assert_same_outcome(
+    expected: &Result<Vec<Array>, RuntimeError>,
+    found: &Result<Vec<Array>, RuntimeError>,
+    what: &str,
+) {
+    match (expected, found) {
+        (Ok(expected), Ok(found)) => assert_same_bits(expected, found, what),
+        (Ok(_), Err(error)) => panic!("{what}: {error}"),
+        (Err(error), Ok(_)) => panic!("{what} does not fail: {error}"),
+        (Err(expected), Err(found)) => assert_eq!(expected, found, "{what}"),
+    }
+}
+
 #[test]
 fn every_op_occurs() {
     let mut seen: Vec<&str> = Vec::new();
@@ -78,7 +92,7 @@ fn text_round_trips() {
 }
 
 #[test]
-fn passes_keep_every_bit() {
+fn passes_keep_every_bit_and_every_failure() {
     let passes: [(&str, &dyn Fn(&Program) -> Program); 6] = [
         ("dce", &dce),
         ("cse", &cse),
@@ -89,25 +103,24 @@ fn passes_keep_every_bit() {
     ];
     for_programs(Style::Any, |seed, generated| {
         let arguments = generated.arguments(seed);
-        let expected = interpret(&generated.program, &arguments).unwrap();
+        let expected = interpret(&generated.program, &arguments);
         for (name, pass) in &passes {
             let after = pass(&generated.program);
             after.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(after.param_types(), generated.program.param_types(), "{name}");
-            let found = interpret(&after, &arguments).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert_same_bits(&expected, &found, name);
+            assert_same_outcome(&expected, &interpret(&after, &arguments), name);
         }
     });
 }
 
 #[test]
-fn machine_code_gives_the_bits_of_the_interpreter() {
+fn machine_code_gives_the_bits_and_failures_of_the_interpreter() {
     for_programs(Style::Any, |seed, generated| {
         let arguments = generated.arguments(seed);
-        let expected = interpret(&generated.program, &arguments).unwrap();
+        let expected = interpret(&generated.program, &arguments);
         let executable = lower(&generated.program, &Options::default()).unwrap().compile().unwrap();
         for _ in 0..2 {
-            assert_same_bits(&expected, &executable.call(&arguments).unwrap(), "machine code");
+            assert_same_outcome(&expected, &executable.call(&arguments), "machine code");
         }
     });
 }

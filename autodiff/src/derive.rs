@@ -9,7 +9,7 @@ use crate::linearize::{Linearized, check_wrt, linearize_program};
 use crate::options::Autodiff;
 use crate::transpose::transpose_into;
 use crate::verify_linear::verify_linear;
-use pullback_ir::passes::dce;
+use pullback_ir::passes::prune;
 use pullback_ir::{Builder, Program, Stage, TensorType, Value};
 
 /// A program linearized at the arguments it was given in some builder: its outputs there, and its derivative,
@@ -221,9 +221,10 @@ fn begin(program: &Program, suffix: &str) -> (Builder, Vec<Value>) {
     (builder, args)
 }
 
-/// The program without what the composition turned out not to need.
+/// The program without what the composition turned out not to need: it owes its outputs, and of the checks those that
+/// they depend on.
 fn end(builder: Builder, outputs: &[Value]) -> Program {
-    dce(&builder.finish(outputs))
+    prune(&builder.finish(outputs))
 }
 
 fn wrt_types(program: &Program, wrt: &[usize]) -> Vec<TensorType> {

@@ -223,6 +223,5 @@ impl<'a> Walk<'a> {
 
 /// The place of what a transform makes of an op. Through several transforms it stays the op the user wrote.
 pub(crate) fn derived(node: &Node, transform: &'static str) -> pullback_ir::Loc {
-    let name = node.loc.via.map_or(node.op.name(), |(_, origin)| origin);
-    node.loc.via(transform, name)
+    node.loc.via(transform, node.loc.origin(node.op.name()))
 }

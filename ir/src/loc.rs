@@ -32,6 +32,11 @@ impl Loc {
         Loc { via: Some((transform, op)), ..self }
     }
 
+    /// The op the user wrote, where an op of this name stands here: itself, or the one a transform made it from.
+    pub fn origin(&self, op: &'static str) -> &'static str {
+        self.via.map_or(op, |(_, origin)| origin)
+    }
+
     /// Whether a file is known.
     pub fn is_known(&self) -> bool {
         !self.file.is_empty()

@@ -1,8 +1,11 @@
 //! What the passes do to small programs. Each case is the inside of a program; the snapshot shows before and after.
 
+use pullback_ir::ops::Effect;
+use pullback_ir::ops::control::call::Call;
 use pullback_ir::ops::elementwise::unary::Unary;
-use pullback_ir::passes::{cse, dce, simplify};
-use pullback_ir::{Builder, DType, Program, TensorType};
+use pullback_ir::passes::{cse, dce, prune, simplify};
+use pullback_ir::{Builder, DType, Op, Program, TensorType};
+use std::sync::Arc;
 
 fn program(case: &str) -> Program {
     let text = format!("program @f{case}\n}}");
@@ -38,6 +41,7 @@ macro_rules! snapshots {
 
 snapshots! {
     dead_code: dce;
+    pruned: prune;
     common_subexpressions: cse;
     arithmetic: simplify;
     logic: simplify;
@@ -55,6 +59,31 @@ fn nothing_is_changed_that_would_change_bits() {
         let before = program(case);
         assert_eq!(simplify(&before).to_string(), before.to_string());
     }
+}
+
+#[test]
+fn effects_of_nested_programs_are_found() {
+    let doubled = |program: Program| {
+        let call = Call { program: Arc::new(program) };
+        let mut b = Builder::new("twice");
+        let x = b.param(TensorType::new(DType::F32, [2]));
+        let once = b.one(call.clone(), &[x]).unwrap();
+        let twice = b.one(call, &[once]).unwrap();
+        b.finish(&[twice])
+    };
+    let effect = |inside: &str| {
+        let mut nested = program(&format!("(%x: f32[2]) -> (f32[2]) {{\n  {inside}\n  return %x"));
+        for _ in 0..10 {
+            nested = dce(&doubled(nested));
+        }
+        Op::from(Call { program: Arc::new(nested) }).effect()
+    };
+    assert_eq!(effect("%a = sin %x : f32[2]"), Effect::None);
+    assert_eq!(
+        effect("%i = constant {value = i64[] 7} : i64[]\n%a = dynamic_slice %x, %i {sizes = [1]} : f32[1]"),
+        Effect::Check
+    );
+    assert_eq!(effect("custom_call {target = \"print\", results = []} : ()"), Effect::Any);
 }
 
 #[test]

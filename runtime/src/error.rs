@@ -53,17 +53,17 @@ pub enum RuntimeError {
     },
     /// A gather, scatter or dynamic_slice in mode `checked` met an index that is not below its bound.
     #[error(
-        "IndexOutOfRange: {op} at {loc}: index {index} is out of range 0..{bound}; use mode clip or drop if that is \
-         meant"
+        "IndexOutOfRange: {}: index {index} is out of range 0..{bound}; use mode clip or drop if that is meant",
+        written(op, loc)
     )]
     IndexOutOfRange {
-        /// Name of the op.
+        /// Name of the op the user wrote.
         op: &'static str,
         /// The index.
         index: i128,
         /// What it should be below: the extent, or the number of starts at which the box fits.
         bound: usize,
-        /// The user's call.
+        /// The user's call, and the transform of it that failed if one did.
         loc: Loc,
     },
     /// A custom call names a kernel that nobody registered.
@@ -97,6 +97,23 @@ pub enum RuntimeError {
     /// An array was read as something it is not.
     #[error(transparent)]
     Array(#[from] ArrayError),
+}
+
+impl RuntimeError {
+    /// An index out of range in an op of this name.
+    pub(crate) fn index_out_of_range(
+        name: &'static str,
+        index: i128,
+        bound: usize,
+        loc: Loc,
+    ) -> RuntimeError {
+        RuntimeError::IndexOutOfRange { op: loc.origin(name), index, bound, loc }
+    }
+}
+
+/// The op the user wrote, at its place; a place in a derivative names it already.
+fn written(op: &str, loc: &Loc) -> String {
+    if loc.via.is_some() { loc.to_string() } else { format!("{op} at {loc}") }
 }
 
 /// The first op of a checked run that produced a non-finite value.

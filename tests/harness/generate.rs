@@ -47,16 +47,30 @@ impl Generated {
     }
 
     /// Arguments for the parameters: the same ones for the same seed. Unless the program is to be smooth there are
-    /// zeros of both signs, infinities and NaN among the floats.
+    /// zeros of both signs, infinities and NaN among the floats, and now and then an index out of range.
     pub(crate) fn arguments(&self, seed: u64) -> Vec<Array> {
         let mut stream = Stream(seed);
-        let literals = Sample::new(Barrier, self.params.clone()).literals(seed);
-        let special = |literal: &Literal| match self.style {
-            Style::Any => with_special_floats(literal, &mut stream),
-            Style::Smooth => literal.clone(),
-        };
-        literals.iter().map(special).map(|literal| Array::from_literal(&literal)).collect()
+        let mut literals = Sample::new(Barrier, self.params.clone()).literals(seed);
+        if self.style == Style::Any {
+            let out_of_range = stream.chance(25);
+            for (literal, operand) in literals.iter_mut().zip(&self.params) {
+                *literal = with_special_floats(literal, &mut stream);
+                if out_of_range && let Domain::Below(bound) = operand.domain {
+                    *literal = with_indices_beyond(literal, bound, &mut stream);
+                }
+            }
+        }
+        literals.iter().map(Array::from_literal).collect()
     }
+}
+
+fn with_indices_beyond(literal: &Literal, bound: u64, stream: &mut Stream) -> Literal {
+    let ty = literal.ty();
+    let beyond = |bits| match stream.chance(20) {
+        true => Literal::number(ty.clone(), *stream.pick(&[-1.0, bound as f64 + 2.0])).splat_value().unwrap(),
+        false => bits,
+    };
+    Literal::dense_bits(ty.clone(), literal.bits().map(beyond).collect()).unwrap()
 }
 
 fn with_special_floats(literal: &Literal, stream: &mut Stream) -> Literal {
@@ -154,9 +168,12 @@ impl Generator {
         if self.values.is_empty() {
             self.values.push(self.builder.scalar(0i32).unwrap());
         }
-        // What nothing uses is shown, so that everything can be seen in some output.
+        // What nothing uses is shown, so that everything can be seen in some output; now and then some of it is not.
         let uses = self.builder.program().use_counts();
         let mut outputs: Vec<Value> = self.values.iter().copied().filter(|&v| uses[v] == 0).collect();
+        if self.stream.chance(20) {
+            outputs.retain(|_| self.stream.chance(50));
+        }
         outputs.push(*self.stream.pick(&self.values));
         Generated { program: self.builder.finish(&outputs), params: self.params, style: self.style }
     }

@@ -9,6 +9,7 @@ use crate::recipe::Recipe;
 use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
 use crate::sample::Sample;
 use crate::shape::TensorType;
+use indexmap::IndexSet;
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -44,6 +45,17 @@ pub struct Equation<'a> {
     pub operands: &'a [Value],
     /// Results, in the primal builder.
     pub results: &'a [Value],
+}
+
+/// What running an op does besides giving results: the reason why it stays where nobody uses them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Effect {
+    /// Nothing.
+    None,
+    /// It looks at its operands and may fail the call.
+    Check,
+    /// Whatever a user's kernel does, as often as the op is written.
+    Any,
 }
 
 /// The answers every primitive gives.
@@ -96,7 +108,12 @@ pub trait Primitive: Sized + Clone + Eq + Hash + std::fmt::Debug + Into<Op> {
     /// How it is lowered on operands of these types.
     fn recipe(&self, operands: &[&TensorType]) -> Recipe;
 
-    /// Whether two occurrences on equal operands may become one.
+    /// What it does besides giving results, apart from what programs nested in it do.
+    fn effect(&self) -> Effect {
+        Effect::None
+    }
+
+    /// Whether two occurrences on equal operands may become one, if its effect allows it.
     fn is_shareable(&self) -> bool {
         true
     }
@@ -181,9 +198,13 @@ macro_rules! primitives {
                 match self { $(Op::$variant(op) => op.recipe(operands),)* }
             }
 
+            fn own_effect(&self) -> Effect {
+                match self { $(Op::$variant(op) => op.effect(),)* }
+            }
+
             /// Whether two occurrences on equal operands may become one.
             pub fn is_shareable(&self) -> bool {
-                match self { $(Op::$variant(op) => op.is_shareable(),)* }
+                self.effect() < Effect::Any && match self { $(Op::$variant(op) => op.is_shareable(),)* }
             }
 
             /// Nested programs.
@@ -284,6 +305,23 @@ impl Op {
             | Op::CustomCall(_)
             | Op::Barrier(_) => false,
         }
+    }
+
+    /// What running it does besides giving results: the most that it or an op nested in it does.
+    pub fn effect(&self) -> Effect {
+        let mut effect = self.own_effect();
+        let mut seen = IndexSet::new();
+        let mut waiting = self.programs();
+        while let Some(program) = waiting.pop() {
+            // A program nested in several places is looked into once.
+            if seen.insert(Arc::as_ptr(program)) {
+                for node in program.nodes() {
+                    effect = effect.max(node.op.own_effect());
+                    waiting.extend(node.op.programs());
+                }
+            }
+        }
+        effect
     }
 
     /// The primitive of this name with these attributes. Attributes that it does not have are an error.

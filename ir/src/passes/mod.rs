@@ -1,5 +1,6 @@
 //! What every user of programs wants done to them. Each pass is a function from a program to a program that computes
-//! the same outputs, bit for bit (which NaN excepted), in near-linear time and without recursion over program size.
+//! the same outputs, bit for bit (which NaN excepted), and fails where that fails ([`prune`] excepted), in near-linear
+//! time and without recursion over program size.
 //!
 //! Passes reach into nested programs. Given a program that does not [verify](crate::Program::verify), a pass may return it
 //! as it is.
@@ -12,6 +13,6 @@ mod rebuild;
 pub mod simplify;
 
 pub use cse::cse;
-pub use dce::dce;
+pub use dce::{dce, prune};
 pub use fold::{Evaluate, fold};
 pub use simplify::{simplify, simplify_with};

@@ -9,6 +9,7 @@ use crate::transform::record::{Recording, record};
 use crate::transform::{Arg, Args, First, Function, Select, callable};
 use crate::tree::{self, Tree};
 use pullback_autodiff::Hooks;
+use pullback_ir::passes::prune;
 use pullback_ir::{Builder, Loc, Value};
 
 /// The gradient of a function: see [`grad`].
@@ -140,7 +141,7 @@ where
         let params: Vec<Value> = program.param_types().into_iter().map(|ty| builder.param(ty)).collect();
         let (outputs, gradients) =
             autodiff(&self.hooks).value_and_grad_into(&mut builder, program, &params, &wrt)?;
-        let program = builder.finish(&[&outputs[..], &gradients].concat());
+        let program = prune(&builder.finish(&[&outputs[..], &gradients].concat()));
         let mut found = apply_program(&program, &recording.inputs(arguments), self.at)?;
         let gradients = found.split_off(outputs.len());
         Ok((tree::unflatten(&recording.output, found)?, rebuild(&self.select, arguments, gradients)))

@@ -4,7 +4,7 @@ use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types};
+use crate::ops::{Attr, AttrError, AttrReader, Effect, Equation, Primitive, Types};
 use crate::program::Value;
 use crate::recipe::Recipe;
 use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
@@ -96,8 +96,7 @@ impl Primitive for CustomCall {
         Recipe::Kernel
     }
 
-    /// A kernel is run as often as it is called.
-    fn is_shareable(&self) -> bool {
-        false
+    fn effect(&self) -> Effect {
+        Effect::Any
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Problem, TypeError};
 use crate::ops::elementwise::binary::Binary;
 use crate::ops::shape::concat::Concat;
 use crate::ops::shape::length;
-use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Effect, Primitive, Types, arity, one};
 use crate::program::{Value, Values};
 use crate::recipe::Recipe;
 use crate::rules::{Arg, Cotangents, RuleError, not_linear};
@@ -21,7 +21,7 @@ use smallvec::smallvec;
 /// `dynamic_slice(operand, start..)`, with one integer scalar `start[d]` per dimension of the operand:
 /// `result[i..] = operand[start[0] + i[0], ..]`, without wrapping. A box that leaves the operand means, by mode:
 ///
-/// - checked: the call fails with `IndexOutOfRange`;
+/// - checked: the call fails with `IndexOutOfRange`, also where nobody uses the result;
 /// - clip: the nearest start is meant at which the whole box fits;
 /// - drop: elements outside read 0. Only here may the box be larger than the operand.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -248,6 +248,10 @@ impl Primitive for DynamicSlice {
         }
         let boxes = batcher.builder.transpose(boxes, &inserted(&permutation, 0, 0))?;
         Ok(smallvec![Batched::along(boxes, 0)])
+    }
+
+    fn effect(&self) -> Effect {
+        self.mode.effect()
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -6,7 +6,7 @@ use crate::batch::{Batched, BatchedValues, Batcher, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
-use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Effect, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::Recipe;
 use crate::rules::{Arg, Cotangents, RuleError, not_linear};
@@ -25,7 +25,7 @@ pub struct Gather {
     pub index_dims: Dims,
     /// Number of leading dimensions that operand and indices share.
     pub batch_dims: usize,
-    /// What an index out of range means.
+    /// What an index out of range means; all of them are looked at, whether or not the result is used.
     pub mode: IndexMode,
 }
 
@@ -137,6 +137,10 @@ impl Primitive for Gather {
             }
             (None, None) => batcher.unbatched(self.clone(), args),
         }
+    }
+
+    fn effect(&self) -> Effect {
+        self.mode.effect()
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -1,6 +1,6 @@
 //! Reading and writing at computed indices.
 
-use super::{Attr, AttrError, AttrReader};
+use super::{Attr, AttrError, AttrReader, Effect};
 use crate::error::Problem;
 use crate::ops::shape::distinct_axes;
 use crate::shape::{Dims, Shape, TensorType};
@@ -12,7 +12,7 @@ pub mod scatter;
 /// What an index out of range means.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IndexMode {
-    /// The call fails with `IndexOutOfRange`.
+    /// The call fails with `IndexOutOfRange`, also where nobody uses the result.
     Checked,
     /// The nearest valid index is meant.
     Clip,
@@ -27,6 +27,14 @@ impl IndexMode {
     /// Its name in the text form.
     pub fn name(self) -> &'static str {
         MODES[self as usize].0
+    }
+
+    /// What an op of this mode does besides giving results.
+    fn effect(self) -> Effect {
+        match self {
+            IndexMode::Checked => Effect::Check,
+            IndexMode::Clip | IndexMode::Drop => Effect::None,
+        }
     }
 
     /// The attribute, unless it is the default.

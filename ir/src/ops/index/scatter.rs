@@ -9,7 +9,7 @@ use crate::error::{Problem, TypeError};
 use crate::literal::Literal;
 use crate::ops::elementwise::binary::Binary;
 use crate::ops::elementwise::compare::Compare;
-use crate::ops::{Attr, AttrError, AttrReader, Primitive, Types, arity, one};
+use crate::ops::{Attr, AttrError, AttrReader, Effect, Primitive, Types, arity, one};
 use crate::program::Value;
 use crate::recipe::Recipe;
 use crate::rules::{Arg, Cotangents, RuleError, not_linear};
@@ -38,7 +38,7 @@ pub struct Scatter {
     pub index_dims: Dims,
     /// Number of leading dimensions that operand and indices share.
     pub batch_dims: usize,
-    /// What an index out of range means.
+    /// What an index out of range means; all of them are looked at, whether or not the result is used.
     pub mode: IndexMode,
 }
 
@@ -202,6 +202,10 @@ impl Primitive for Scatter {
         let place = leading + window_place(&scatter.index_dims, self.batch_dims, axis);
         let operands = [batcher.at(operand, axis)?, indices.value, batcher.at(updates, place)?];
         batcher.one(scatter, &operands, axis)
+    }
+
+    fn effect(&self) -> Effect {
+        self.mode.effect()
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {

@@ -51,7 +51,7 @@ fn resolve(mode: IndexMode, start: i128, room: usize, loc: Loc) -> Result<i128, 
     let fitting = start.clamp(0, room as i128);
     match mode {
         IndexMode::Checked if start != fitting => {
-            Err(RuntimeError::IndexOutOfRange { op: "dynamic_slice", index: start, bound: room + 1, loc })
+            Err(RuntimeError::index_out_of_range("dynamic_slice", start, room + 1, loc))
         }
         IndexMode::Checked | IndexMode::Clip => Ok(fitting),
         IndexMode::Drop => Ok(start),

@@ -57,9 +57,7 @@ impl Places<'_> {
             return Ok(Some(index as usize));
         }
         match self.mode {
-            IndexMode::Checked => {
-                Err(RuntimeError::IndexOutOfRange { op: self.op.0, index, bound, loc: self.op.1 })
-            }
+            IndexMode::Checked => Err(RuntimeError::index_out_of_range(self.op.0, index, bound, self.op.1)),
             IndexMode::Clip => Ok(bound.checked_sub(1).map(|last| if index < 0 { 0 } else { last })),
             IndexMode::Drop => Ok(None),
         }
