@@ -1,7 +1,8 @@
 //! Batching: one walk over a program that does the work of every lane at once. What is the same in every lane is done
 //! once.
 
-use crate::control::{Nested, call, custom_call};
+use crate::control::nested::Nested;
+use crate::control::{call, custom_call};
 use crate::error::AdError;
 use crate::linearize::{Failure, derived};
 use crate::options::Autodiff;

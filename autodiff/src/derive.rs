@@ -3,7 +3,7 @@
 //! Each comes in two forms: from a program to a program, and emitted into a builder, where the derivative is part
 //! of something larger.
 
-use crate::control::Nested;
+use crate::control::nested::Nested;
 use crate::error::AdError;
 use crate::linearize::{Linearized, check_wrt, linearize_program};
 use crate::options::Autodiff;

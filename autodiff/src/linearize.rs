@@ -1,6 +1,7 @@
 //! Linearization: one walk over a program fills two builders, the primal program and the linear one.
 
-use crate::control::{Nested, call, custom_call};
+use crate::control::nested::Nested;
+use crate::control::{branch, call, custom_call, looping};
 use crate::error::AdError;
 use crate::options::Autodiff;
 use indexmap::IndexMap;
@@ -162,28 +163,51 @@ impl<'a> Walk<'a> {
         operands: &[Value],
         tangents: &[Option<Value>],
     ) -> Result<(Values, Cotangents), Failure> {
-        if let Op::Call(call) = &node.op {
-            let linearized = nested.linearized(self.autodiff, &call.program, tangents)?;
-            if linearized.has_tangents() {
-                let results = linearized.emit_primal(&mut self.primal, operands)?;
-                let emit = |lin: &mut Linearizer<'_>| {
-                    call::linearize(&linearized, lin, Equation { operands, results: &results }, tangents)
-                };
-                let tangents = self.rule(node, emit)?;
-                return Ok((results[..node.results.len()].into(), tangents));
+        match &node.op {
+            Op::Call(op) => {
+                let split = nested.linearized(self.autodiff, &op.program, &given(tangents))?;
+                if !split.active.is_empty() {
+                    let results = call::emit_primal(&split, &mut self.primal, operands)?;
+                    let equation = Equation { operands, results: &results };
+                    let found = self.rule(node, |lin| call::linearize(&split, lin, equation, tangents))?;
+                    return Ok((results[..node.results.len()].into(), found));
+                }
+            }
+            Op::Loop(op) => {
+                if let Some(linearized) = looping::linearized(self.autodiff, nested, op, tangents)? {
+                    let (results, kept) = linearized.emit_primal(&mut self.primal, operands)?;
+                    let equation = Equation { operands, results: &results };
+                    let found =
+                        self.rule(node, |lin| linearized.linearize(lin, equation, &kept, tangents))?;
+                    return Ok((results, found));
+                }
+            }
+            Op::Branch(op) => {
+                if let Some(linearized) = branch::linearized(self.autodiff, nested, op, tangents)? {
+                    let results = linearized.emit_primal(&mut self.primal, operands)?;
+                    let equation = Equation { operands, results: &results };
+                    let found = self.rule(node, |lin| linearized.linearize(lin, equation, tangents))?;
+                    return Ok((results[..node.results.len()].into(), found));
+                }
+            }
+            Op::CustomCall(call) => {
+                let results = self.primal.emit(node.op.clone(), operands)?;
+                let (equation, contracts) =
+                    (Equation { operands, results: &results }, &self.autodiff.contracts);
+                let found =
+                    self.rule(node, |lin| custom_call::linearize(contracts, call, lin, equation, tangents))?;
+                return Ok((results, found));
+            }
+            op => {
+                let results = self.primal.emit(op.clone(), operands)?;
+                let equation = Equation { operands, results: &results };
+                let found = self.rule(node, |lin| op.linearize(lin, equation, tangents))?;
+                return Ok((results, found));
             }
         }
+        // Of a nested program no result has a tangent.
         let results = self.primal.emit(node.op.clone(), operands)?;
-        let equation = Equation { operands, results: &results };
-        let autodiff = self.autodiff;
-        let tangents = self.rule(node, |lin| match &node.op {
-            Op::Call(_) => Ok(Cotangents::from_elem(None, node.results.len())),
-            Op::CustomCall(call) => {
-                custom_call::linearize(&autodiff.contracts, call, lin, equation, tangents)
-            }
-            op => op.linearize(lin, equation, tangents),
-        })?;
-        Ok((results, tangents))
+        Ok((results, Cotangents::from_elem(None, node.results.len())))
     }
 
     /// Runs a rule with the place and the hooks set.
@@ -219,6 +243,11 @@ impl<'a> Walk<'a> {
             active,
         }
     }
+}
+
+/// Which tangents, or cotangents, are not symbolic zeros.
+pub(crate) fn given(tangents: &[Option<Value>]) -> Vec<bool> {
+    tangents.iter().map(Option::is_some).collect()
 }
 
 /// The place of what a transform makes of an op. Through several transforms it stays the op the user wrote.

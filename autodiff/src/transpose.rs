@@ -1,9 +1,10 @@
 //! Transposition: a walk backwards over a linear program, from cotangents of its outputs to cotangents of its
 //! linear parameters.
 
-use crate::control::{Nested, call, custom_call};
+use crate::control::nested::Nested;
+use crate::control::{branch, call, custom_call, looping};
 use crate::error::AdError;
-use crate::linearize::{Failure, derived};
+use crate::linearize::{Failure, derived, given};
 use crate::options::Autodiff;
 use pullback_ir::ops::Op;
 use pullback_ir::program::Values;
@@ -89,9 +90,13 @@ impl Walk<'_> {
         let args: SmallVec<[Arg; 4]> = node.operands.iter().map(arg).collect();
         let contributions = match &node.op {
             Op::Call(call) => {
-                let transposed = nested.transposed(self.autodiff, &call.program, &args, &cotangents)?;
+                let linear: Vec<bool> = args.iter().map(Arg::is_linear).collect();
+                let transposed =
+                    nested.transposed(self.autodiff, &call.program, &linear, &given(&cotangents))?;
                 call::transpose(&transposed, self.builder, &args, &cotangents)?
             }
+            Op::Loop(op) => looping::transpose(self.autodiff, nested, op, self.builder, &args, &cotangents)?,
+            Op::Branch(op) => branch::transpose(self.autodiff, nested, op, self.builder, &args, &cotangents)?,
             Op::CustomCall(call) => {
                 custom_call::transpose(&self.autodiff.contracts, call, self.builder, &args, &cotangents)?
             }

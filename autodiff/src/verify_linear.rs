@@ -5,11 +5,13 @@
 //! it in that set. If the rule also accepts the set with a known operand added, the op is a sum of a part in the
 //! set and a part in that operand (as `add` is), and only a zero there leaves it linear.
 
+use crate::control::looping::linear_params;
 use crate::error::AdError;
 use indexmap::IndexSet;
 use pullback_ir::ops::Op;
+use pullback_ir::ops::control::looping::Loop;
 use pullback_ir::rules::{Arg, RuleError};
-use pullback_ir::{Builder, Node, Program, Value};
+use pullback_ir::{Builder, Node, Program, TensorType, Value};
 use slotmap::SecondaryMap;
 use std::sync::Arc;
 
@@ -61,6 +63,17 @@ fn verify(
             Op::Call(call) => {
                 nested.insert((Address(call.program.clone()), linear));
             }
+            Op::Loop(op) => {
+                let params = verify_loop(program, node, op, &linear)?;
+                nested.insert((Address(op.body.clone()), params));
+            }
+            Op::Branch(_) if linear[0] => {
+                let source = RuleError::NotLinear { op: node.op.name(), operand: 0 };
+                return Err(AdError::Rule { origin: Box::new(node.loc), source });
+            }
+            Op::Branch(op) => {
+                nested.extend(op.arms.iter().map(|arm| (Address(arm.clone()), linear[1..].to_vec())));
+            }
             Op::CustomCall(_) => {}
             _ => verify_node(program, node, &linear)?,
         }
@@ -74,6 +87,20 @@ fn verify(
             let origin = program.producer(program.outputs()[operand]).map_or(Default::default(), |n| n.loc);
             Err(AdError::Affine { op: "return", operand, origin })
         }
+    }
+}
+
+/// Checks the operands of a loop and returns which parameters of its body carry tangents. A carry that begins without
+/// one begins with zero.
+fn verify_loop(program: &Program, node: &Node, op: &Loop, linear: &[bool]) -> Result<Vec<bool>, AdError> {
+    let types: Vec<&TensorType> = node.operands.iter().map(|&v| program.ty(v)).collect();
+    let params = linear_params(op, &types, linear)
+        .map_err(|source| AdError::Rule { origin: Box::new(node.loc), source })?;
+    let first = usize::from(op.has_times()) + op.consts;
+    let known = |&i: &usize| !linear[i] && !program.is_zero(node.operands[i]);
+    match (first..first + op.carries).find(known) {
+        None => Ok(params),
+        Some(operand) => Err(AdError::Affine { op: node.op.name(), operand, origin: node.loc }),
     }
 }
 

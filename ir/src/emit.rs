@@ -5,6 +5,7 @@ use crate::dtype::DType;
 use crate::error::TypeError;
 use crate::literal::{Literal, Scalar};
 use crate::ops::contract::dot::Dot;
+use crate::ops::control::looping::{empty_stack, zeros_like_stack};
 use crate::ops::elementwise::binary::Binary;
 use crate::ops::elementwise::compare::Compare;
 use crate::ops::elementwise::convert::Convert;
@@ -43,6 +44,16 @@ impl Builder {
     pub fn number_like(&mut self, like: Value, value: f64) -> Emitted {
         let ty = self.ty(like).clone();
         self.number(&ty, value)
+    }
+
+    /// Zeros of the type of `like`, which may be a stack.
+    pub fn zeros_like(&mut self, like: Value) -> Emitted {
+        if self.ty(like).is_stack() { zeros_like_stack(self, like) } else { self.number_like(like, 0.0) }
+    }
+
+    /// Zeros of a type; of a stack's, none.
+    pub fn zeros(&mut self, ty: &TensorType) -> Emitted {
+        if ty.is_stack() { empty_stack(self, ty) } else { self.number(ty, 0.0) }
     }
 
     /// Indices along dimension `dim` of a tensor of this type.

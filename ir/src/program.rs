@@ -6,12 +6,12 @@
 
 use crate::literal::Literal;
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{Effect, Op};
 use crate::shape::TensorType;
 use slotmap::{SecondaryMap, SlotMap, new_key_type};
 use smallvec::SmallVec;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
 new_key_type! {
     /// A value of one program.
@@ -59,7 +59,7 @@ impl Node {
 }
 
 /// A closed, first-order, typed program: parameters, ops in order, outputs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Program {
     pub(crate) name: Arc<str>,
     pub(crate) values: SlotMap<Value, ValueData>,
@@ -67,6 +67,21 @@ pub struct Program {
     pub(crate) order: Vec<OpId>,
     pub(crate) params: Vec<Value>,
     pub(crate) outputs: Vec<Value>,
+    pub(crate) known: Known,
+}
+
+/// What was once found out about a program: programs nest and share, and each is to be walked once. A copy knows
+/// nothing, since programs are changed only as copies.
+#[derive(Default)]
+pub(crate) struct Known {
+    fingerprint: OnceLock<u128>,
+    effect: OnceLock<Effect>,
+}
+
+impl Clone for Known {
+    fn clone(&self) -> Known {
+        Known::default()
+    }
 }
 
 impl Program {
@@ -84,6 +99,7 @@ impl Program {
     /// The same program with these of its values as outputs.
     pub fn with_outputs(mut self, outputs: &[Value]) -> Program {
         self.outputs = outputs.to_vec();
+        self.known = Known::default();
         self
     }
 
@@ -130,12 +146,19 @@ impl Program {
         }
     }
 
-    /// Whether a value is a constant float tensor of zeros, as rules write for a symbolic zero.
+    /// Whether a value is a constant float tensor of zeros, or a stack of such, as rules write for a symbolic zero.
     pub fn is_zero(&self, value: Value) -> bool {
-        self.producer(value).is_some_and(|node| match &node.op {
-            Op::Constant(constant) => constant.value.splat_float() == Some(0.0),
-            _ => false,
-        })
+        let (mut program, mut value) = (self, value);
+        while let Def::Result(id, number) = program.def(value) {
+            match &program.nodes[id].op {
+                Op::Constant(constant) => return constant.value.splat_float() == Some(0.0),
+                Op::Loop(stack) if number >= stack.carries && number < stack.body.outputs.len() => {
+                    (program, value) = (&stack.body, stack.body.outputs[number]);
+                }
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// The constant that a value of this program is, if it is one.
@@ -154,6 +177,11 @@ impl Program {
     /// Whether there is no op.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
+    }
+
+    /// Whether any of its own values is a stack.
+    pub fn holds_stacks(&self) -> bool {
+        self.values.values().any(|value| value.ty.is_stack())
     }
 
     /// Number of values, parameters included.
@@ -194,28 +222,67 @@ impl Program {
     /// A hash of the structure: equal for programs that are [equal](PartialEq), whatever their names,
     /// ids and locations.
     pub fn structural_hash(&self) -> u64 {
-        let mut hasher = FxHasher::default();
-        self.hash(&mut hasher);
-        hasher.finish()
+        self.fingerprint() as u64
+    }
+
+    /// A hash of the structure wide enough that equal hashes mean equal structure.
+    fn fingerprint(&self) -> u128 {
+        *self.known.fingerprint.get_or_init(|| {
+            let mut halves = [0u64, 1].map(|half| {
+                let mut hasher = DefaultHasher::new();
+                half.hash(&mut hasher);
+                hasher
+            });
+            let mut words = WordHasher(&mut halves);
+            self.hash_structure(&mut words);
+            let [low, high] = halves.map(|half| half.finish());
+            (high as u128) << 64 | low as u128
+        })
+    }
+
+    /// The most that any of its ops, nested ones included, does besides giving results.
+    pub fn effect(&self) -> Effect {
+        *self
+            .known
+            .effect
+            .get_or_init(|| self.nodes().map(|node| node.op.effect()).fold(Effect::None, Effect::max))
+    }
+
+    fn hash_structure(&self, state: &mut impl Hasher) {
+        let number = self.numbering();
+        self.param_types().hash(state);
+        for node in self.nodes() {
+            node.op.hash(state);
+            node.results.len().hash(state);
+            for &v in &node.operands {
+                number[v].hash(state);
+            }
+        }
+        self.outputs.len().hash(state);
+        for &v in &self.outputs {
+            number[v].hash(state);
+        }
+    }
+}
+
+/// Feeds several hashers at once.
+struct WordHasher<'a>(&'a mut [DefaultHasher; 2]);
+
+impl Hasher for WordHasher<'_> {
+    fn finish(&self) -> u64 {
+        self.0[0].finish()
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.iter_mut().for_each(|hasher| hasher.write(bytes));
     }
 }
 
 /// Equality of structure: same ops on the same operands in the same order. Names, ids and locations do not count.
+/// Programs share what is nested in them, so comparing them op by op could take forever; their hashes of 128 bits are
+/// compared instead.
 impl PartialEq for Program {
     fn eq(&self, other: &Program) -> bool {
-        if self.len() != other.len()
-            || self.param_types() != other.param_types()
-            || self.outputs.len() != other.outputs.len()
-        {
-            return false;
-        }
-        let (left, right) = (self.numbering(), other.numbering());
-        let same = |a: &[Value], b: &[Value]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| left[a] == right[b])
-        };
-        self.nodes().zip(other.nodes()).all(|(a, b)| {
-            a.op == b.op && a.results.len() == b.results.len() && same(&a.operands, &b.operands)
-        }) && same(&self.outputs, &other.outputs)
+        std::ptr::eq(self, other) || self.fingerprint() == other.fingerprint()
     }
 }
 
@@ -223,17 +290,14 @@ impl Eq for Program {}
 
 impl Hash for Program {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let number = self.numbering();
-        self.param_types().hash(state);
-        for node in self.nodes() {
-            node.op.hash(state);
-            for &v in &node.operands {
-                number[v].hash(state);
-            }
-        }
-        for &v in &self.outputs {
-            number[v].hash(state);
-        }
+        state.write_u128(self.fingerprint());
+    }
+}
+
+/// The text form, which says more than the tables behind it.
+impl std::fmt::Debug for Program {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, formatter)
     }
 }
 
@@ -274,17 +338,21 @@ impl Hasher for FxHasher {
     }
 }
 
-/// The first place where two lists of types differ.
-pub(crate) fn check_same_types<T: PartialEq>(expected: &[T], found: &[T]) -> Option<usize> {
+/// The outputs of inlining: see [`crate::Builder::inline`].
+pub(crate) fn check_same_types(expected: &[TensorType], found: &[TensorType]) -> Option<usize> {
     (0..expected.len().max(found.len())).find(|&i| expected.get(i) != found.get(i))
 }
 
 impl Program {
-    /// Which ops of which names occur, with counts, in order of first occurrence; nested programs included.
+    /// Which ops of which names occur, with counts, in order of first occurrence; nested programs included, each once.
     pub fn op_counts(&self) -> indexmap::IndexMap<&'static str, usize> {
         let mut counts = indexmap::IndexMap::new();
+        let mut programs: indexmap::IndexSet<*const Program> = indexmap::IndexSet::new();
         let mut stack: Vec<&Program> = vec![self];
         while let Some(program) = stack.pop() {
+            if !programs.insert(program) {
+                continue;
+            }
             for node in program.nodes() {
                 *counts.entry(node.op.name()).or_insert(0) += 1;
                 stack.extend(node.op.programs().into_iter().map(|p| &**p));

@@ -3,6 +3,8 @@
 use crate::dtype::DType;
 use crate::literal::Literal;
 use crate::ops::contract::dot::Dot;
+use crate::ops::control::branch::Branch;
+use crate::ops::control::looping::Loop;
 use crate::ops::elementwise::binary::Binary;
 use crate::ops::elementwise::compare::Compare;
 use crate::ops::elementwise::unary::Unary;
@@ -45,6 +47,10 @@ pub enum Recipe {
     Barrier,
     /// A nested program on the operands.
     Call(Arc<Program>),
+    /// A nested program again and again.
+    Loop(Loop),
+    /// One of several nested programs.
+    Branch(Branch),
     /// A call of the runtime's evaluation of the op.
     Kernel,
 }

@@ -3,6 +3,7 @@
 
 use crate::builder::Builder;
 use crate::error::TypeError;
+use crate::ops::control::looping::add_stacks;
 use crate::ops::{Equation, Op, elementwise::scale_by::ScaleBy};
 use crate::program::{Value, Values};
 use crate::shape::TensorType;
@@ -34,6 +35,14 @@ pub enum RuleError {
     RuleElsewhere {
         /// Name of the op.
         op: &'static str,
+    },
+    /// The cotangent of a stack is to be summed up over the iterations of a loop, or is zero at its end.
+    #[error(
+        "the cotangent of {ty}, a stack that a loop hands on whole, cannot be made; read it slice by slice"
+    )]
+    StackCotangent {
+        /// Type of the stack.
+        ty: TensorType,
     },
     /// A custom call was differentiated whose target has no jvp contract.
     #[error(
@@ -142,6 +151,7 @@ pub fn add_contributions(
     b: Option<Value>,
 ) -> Result<Option<Value>, TypeError> {
     match (a, b) {
+        (Some(a), Some(b)) if builder.ty(a).is_stack() => Ok(Some(add_stacks(builder, a, b)?)),
         (Some(a), Some(b)) => Ok(Some(builder.add(a, b)?)),
         (a, b) => Ok(a.or(b)),
     }

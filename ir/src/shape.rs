@@ -100,37 +100,62 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// Element type and shape of a tensor, printed `f32[2,3]`.
+/// Element type and shape of a tensor, printed `f32[2,3]`; or of the slices of a stack, printed `f32[?,2,3]`.
+///
+/// A stack is a sequence of tensors of one type whose length is known only at run time. Loops make and eat stacks, and
+/// ops that hold programs pass them on; no other op takes one. A sequence of stacks, whose lengths may differ, is a
+/// stack of one more level: `f32[?,?,2,3]`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TensorType {
     /// Type of each element.
     pub dtype: DType,
-    /// Extents.
+    /// Extents of the tensor, or of each slice of the stack.
     pub shape: Shape,
+    levels: u8,
 }
 
 impl TensorType {
     /// The type with this element type and shape.
     pub fn new(dtype: DType, shape: impl Into<Shape>) -> TensorType {
-        TensorType { dtype, shape: shape.into() }
+        TensorType { dtype, shape: shape.into(), levels: 0 }
     }
 
     /// A scalar of this element type.
     pub fn scalar(dtype: DType) -> TensorType {
-        TensorType { dtype, shape: Shape::scalar() }
+        TensorType::new(dtype, Shape::scalar())
     }
 
     /// The same shape with another element type.
     pub fn with_dtype(&self, dtype: DType) -> TensorType {
-        TensorType { dtype, shape: self.shape.clone() }
+        TensorType { dtype, shape: self.shape.clone(), levels: self.levels }
     }
 
-    /// The same element type with another shape.
+    /// The tensor of the same element type with another shape.
     pub fn with_shape(&self, shape: impl Into<Shape>) -> TensorType {
-        TensorType { dtype: self.dtype, shape: shape.into() }
+        TensorType::new(self.dtype, shape)
     }
 
-    /// Bytes of the dense array.
+    /// Whether it is the type of a stack.
+    pub fn is_stack(&self) -> bool {
+        self.levels > 0
+    }
+
+    /// Stacks in one another: 0 for a tensor.
+    pub fn levels(&self) -> usize {
+        self.levels.into()
+    }
+
+    /// The type of a sequence of these. `None` beyond 255 levels.
+    pub fn stack(&self) -> Option<TensorType> {
+        Some(TensorType { levels: self.levels.checked_add(1)?, ..self.clone() })
+    }
+
+    /// The type of the slices of a stack.
+    pub fn stack_slice(&self) -> Option<TensorType> {
+        Some(TensorType { levels: self.levels.checked_sub(1)?, ..self.clone() })
+    }
+
+    /// Bytes of the dense array, or of one slice at the lowest level of a stack.
     pub fn bytes(&self) -> usize {
         self.shape.elements() * self.dtype.size()
     }
@@ -138,7 +163,12 @@ impl TensorType {
 
 impl fmt::Display for TensorType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}{}", self.dtype, self.shape)
+        if self.levels == 0 {
+            return write!(formatter, "{}{}", self.dtype, self.shape);
+        }
+        let unknown = (0..self.levels).map(|_| "?".to_string());
+        let extents: Vec<String> = unknown.chain(self.shape.iter().map(|n| n.to_string())).collect();
+        write!(formatter, "{}[{}]", self.dtype, extents.join(","))
     }
 }
 

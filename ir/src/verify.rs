@@ -311,13 +311,13 @@ mod tests {
         }
     }
 
-    /// A program that calls `inner` twice. Hashing it, which sharing does, would walk every path.
+    /// A program that calls `inner` twice.
     fn calling(inner: Program) -> Program {
         let inner = Arc::new(inner);
         let mut b = Builder::new("f");
         let x = b.param(TensorType::new(DType::F32, [2]));
-        let y = b.emit_unshared(Call { program: inner.clone() }.into(), &[x]).unwrap();
-        let z = b.emit_unshared(Call { program: inner }.into(), &[y[0]]).unwrap();
+        let y = b.emit(Call { program: inner.clone() }, &[x]).unwrap();
+        let z = b.emit(Call { program: inner }, &[y[0]]).unwrap();
         b.finish(&[z[0], x])
     }
 
@@ -326,6 +326,9 @@ mod tests {
         // Every level calls the next twice: 2^61 paths.
         let deep = (0..61).fold(program(), |inner, _| calling(inner));
         assert_eq!(deep.verify(), Ok(()));
+        assert_eq!(deep, (0..61).fold(program(), |inner, _| calling(inner)));
+        assert_ne!(deep, (0..60).fold(program(), |inner, _| calling(inner)));
+        assert_eq!(deep.op_counts()["call"], 122);
         let too_deep = calling(calling(calling(deep)));
         assert!(message(too_deep).starts_with("@f: programs nest deeper than 64"));
         let mut broken = program();

@@ -49,6 +49,9 @@ pub struct Cost {
 /// Fuses, schedules and plans a program.
 pub fn lower(program: &Program, options: &Options) -> Result<Lowered, LowerError> {
     let program = prepare(program);
+    if program.holds_stacks() {
+        return Err(LowerError::Stack { program: program.name().into() });
+    }
     let schedule = fuse(&program, options.small);
     let sweeps = sweeps(&schedule);
     let plan = plan(&schedule, &sweeps);

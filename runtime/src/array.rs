@@ -3,6 +3,7 @@
 //! Invariants: the buffer has exactly the bytes of the type; every byte is initialised; a bool is 0 or 1.
 
 use crate::pool::Buffer;
+use crate::stack::{self, Slices};
 use crate::view::{View, ViewMut};
 use pullback_ir::literal::Scalar;
 use pullback_ir::{DType, Dims, Literal, Shape, TensorType};
@@ -105,10 +106,13 @@ pub enum ArrayError {
 }
 
 /// A dense, row-major, 64-byte aligned tensor. Clones share the elements; writing copies them if they are shared.
+///
+/// An array whose type is that of a stack has no elements of its own but [slices](Array::stack_slices).
 #[derive(Clone)]
 pub struct Array {
     ty: TensorType,
     buffer: Arc<Buffer>,
+    slices: Option<Arc<Slices>>,
 }
 
 impl Array {
@@ -117,14 +121,14 @@ impl Array {
     pub fn unspecified(ty: TensorType) -> Array {
         let bytes = ty.bytes();
         let buffer = if ty.dtype == DType::Bool { Buffer::zeroed(bytes) } else { Buffer::new(bytes) };
-        Array { ty, buffer: Arc::new(buffer) }
+        Array { ty, buffer: Arc::new(buffer), slices: None }
     }
 
     /// An array of zeros (bool: false).
     pub fn zeros(ty: TensorType) -> Result<Array, ArrayError> {
         check_addressable(&ty.shape)?;
         let buffer = Buffer::zeroed(ty.bytes());
-        Ok(Array { ty, buffer: Arc::new(buffer) })
+        Ok(Array { ty, buffer: Arc::new(buffer), slices: None })
     }
 
     /// An array whose elements all equal `value`.
@@ -183,9 +187,22 @@ impl Array {
         self.view().to_literal()
     }
 
+    pub(crate) fn from_slices(ty: TensorType, slices: Arc<Slices>, buffer: Arc<Buffer>) -> Array {
+        Array { ty, buffer, slices: Some(slices) }
+    }
+
+    pub(crate) fn slices(&self) -> Option<&Slices> {
+        self.slices.as_deref()
+    }
+
     /// Element type and shape.
     pub fn ty(&self) -> &TensorType {
         &self.ty
+    }
+
+    /// The type of the elements that the buffer holds.
+    fn dense_ty(&self) -> &TensorType {
+        self.slices().map_or(&self.ty, |stack| &stack.nothing)
     }
 
     /// Element type.
@@ -195,25 +212,25 @@ impl Array {
 
     /// Extents.
     pub fn shape(&self) -> &Shape {
-        &self.ty.shape
+        &self.dense_ty().shape
     }
 
     /// Number of elements.
     pub fn elements(&self) -> usize {
-        self.ty.shape.elements()
+        self.shape().elements()
     }
 
     /// A borrowed view.
     pub fn view(&self) -> View<'_> {
         // SAFETY: the bytes are those of the type, aligned, and hold bools as 0 or 1: the invariants of Array.
-        unsafe { View::new(&self.ty, self.buffer.bytes()) }
+        unsafe { View::new(self.dense_ty(), self.buffer.bytes()) }
     }
 
     /// A view to write through; copies the elements first if they are shared.
     pub fn view_mut(&mut self) -> ViewMut<'_> {
         let bytes = exclusive(&mut self.buffer).bytes_mut();
         // SAFETY: as in `view`, and the buffer is not shared.
-        unsafe { ViewMut::new(&self.ty, bytes) }
+        unsafe { ViewMut::new(self.slices.as_ref().map_or(&self.ty, |stack| &stack.nothing), bytes) }
     }
 
     /// The elements in row-major order.
@@ -248,7 +265,26 @@ impl Array {
         if check_addressable(&shape)? != self.elements() {
             return Err(ArrayError::ElementCount { shape, found: self.elements() });
         }
-        Ok(Array { ty: self.ty.with_shape(shape), buffer: self.buffer.clone() })
+        Ok(Array { ty: self.ty.with_shape(shape), buffer: self.buffer.clone(), slices: None })
+    }
+
+    /// Row number `at` along the first dimension, which must have one.
+    pub(crate) fn row(&self, at: usize) -> Array {
+        let mut row = Array::unspecified(self.ty.with_shape(&self.ty.shape[1..]));
+        let bytes = row.ty.bytes();
+        exclusive(&mut row.buffer).bytes_mut().copy_from_slice(&self.buffer.bytes()[at * bytes..][..bytes]);
+        row
+    }
+
+    /// The tensor whose rows along a new first dimension are these arrays of type `row`.
+    pub(crate) fn from_rows(row: &TensorType, rows: &[Array]) -> Array {
+        let extents = std::iter::once(rows.len()).chain(row.shape.iter().copied());
+        let mut array = Array::unspecified(row.with_shape(extents.collect::<Shape>()));
+        if row.bytes() > 0 {
+            let bytes = exclusive(&mut array.buffer).bytes_mut().chunks_exact_mut(row.bytes());
+            bytes.zip(rows).for_each(|(to, row)| to.copy_from_slice(row.buffer.bytes()));
+        }
+        array
     }
 
     /// Whether the elements are held by this array alone.
@@ -265,6 +301,9 @@ impl Array {
     pub fn first_difference(&self, other: &Array) -> Option<Difference> {
         if self.ty != other.ty {
             return Some(Difference::Type { left: self.ty.clone(), right: other.ty.clone() });
+        }
+        if let (Some(left), Some(right)) = (self.stack_slices(), other.stack_slices()) {
+            return stack::first_difference(left, right);
         }
         with_element!(self.ty.dtype, T => {
             let (left, right) = (self.as_slice::<T>().ok()?, other.as_slice::<T>().ok()?);
@@ -288,6 +327,13 @@ pub enum Difference {
         /// Type of the other.
         right: TensorType,
     },
+    /// In the number of a stack's slices.
+    Length {
+        /// Slices of the one.
+        left: usize,
+        /// Slices of the other.
+        right: usize,
+    },
     /// In an element.
     Element {
         /// Index of the element.
@@ -303,6 +349,7 @@ impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Difference::Type { left, right } => write!(formatter, "types differ: {left} against {right}"),
+            Difference::Length { left, right } => write!(formatter, "{left} slices against {right}"),
             Difference::Element { index, left, right } => {
                 write!(formatter, "at {index:?}: {left} against {right}")
             }

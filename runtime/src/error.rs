@@ -66,6 +66,16 @@ pub enum RuntimeError {
         /// The user's call, and the transform of it that failed if one did.
         loc: Loc,
     },
+    /// A loop goes through stacks of different lengths, or through one of another length than it has iterations.
+    #[error("loop at {loc}: a stack has {found} slices, and {expected} are due; stack and read equally many")]
+    StackLength {
+        /// How many are due.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+        /// The user's call.
+        loc: Loc,
+    },
     /// A custom call names a kernel that nobody registered.
     #[error(
         "custom call \"{target}\" version {version} at {loc} has no kernel; register one before running it"

@@ -3,6 +3,7 @@
 use crate::array::{Array, unravel};
 use crate::error::{NonFinite, OperandRange, RuntimeError};
 use crate::eval;
+use crate::eval::control::{Run, branch, looping};
 use crate::view::{View, ViewMut};
 use pullback_ir::passes::Evaluate;
 use pullback_ir::program::Node;
@@ -35,7 +36,7 @@ impl Evaluate for Interpreter {
 /// Looks at an op just computed: its operands and results.
 type Inspect<'a> = &'a dyn Fn(&Node, &[&Array], &[Array]) -> Result<(), RuntimeError>;
 
-/// Walks the program in order. Calls recurse, as deep as programs are nested; nothing else does.
+/// Walks the program in order. Nested programs recurse, as deep as programs are nested; nothing else does.
 fn run(program: &Program, arguments: &[Array], inspect: Inspect<'_>) -> Result<Vec<Array>, RuntimeError> {
     check_arguments(program, arguments)?;
     let mut uses = program.use_counts();
@@ -98,13 +99,13 @@ fn step(
     operands: &[&Array],
     inspect: Inspect<'_>,
 ) -> Result<Results, RuntimeError> {
+    let again: Run<'_> = &|program, arguments| run(program, arguments, inspect);
     match &node.op {
         Op::Reshape(op) => Ok(Results::from_iter([operands[0].reshaped(op.shape.clone())?])),
         Op::Barrier(_) => Ok(operands.iter().map(|&a| a.clone()).collect()),
-        Op::Call(op) => {
-            let arguments: Vec<Array> = operands.iter().map(|&a| a.clone()).collect();
-            Ok(run(&op.program, &arguments, inspect)?.into())
-        }
+        Op::Call(op) => Ok(run(&op.program, &shared(operands), inspect)?.into()),
+        Op::Loop(op) => Ok(looping::iterate(op, node.loc, &shared(operands), again)?.into()),
+        Op::Branch(op) => Ok(branch(op, &shared(operands), again)?.into()),
         op => {
             let inputs: SmallVec<[View<'_>; 4]> = operands.iter().map(|a| a.view()).collect();
             let results = node.results.iter();
@@ -115,6 +116,11 @@ fn step(
             Ok(results)
         }
     }
+}
+
+/// The same arrays, their elements shared.
+fn shared(operands: &[&Array]) -> Vec<Array> {
+    operands.iter().map(|&array| array.clone()).collect()
 }
 
 fn check_finite(node: &Node, operands: &[&Array], results: &[Array]) -> Result<(), RuntimeError> {

@@ -11,6 +11,7 @@ pub mod kernels;
 mod lanes;
 pub mod pool;
 mod print;
+mod stack;
 pub mod threads;
 pub mod view;
 

@@ -64,7 +64,10 @@ fn check_lanes(
 fn every_op(size: usize) {
     let ad = sample_autodiff();
     let mut failures = Vec::new();
-    let samples: Vec<Sample> = Op::ALL.iter().flat_map(|family| (family.samples)()).collect();
+    // Loops and branches cannot be batched yet.
+    let has_rule = |sample: &Sample| !matches!(sample.op, Op::Loop(_) | Op::Branch(_));
+    let samples: Vec<Sample> =
+        Op::ALL.iter().flat_map(|family| (family.samples)()).filter(has_rule).collect();
     let mut tried = 0;
     for (index, sample) in samples.into_iter().enumerate() {
         let types: Vec<TensorType> = sample.operands.iter().map(|operand| operand.ty.clone()).collect();

@@ -3,6 +3,7 @@
 mod batching;
 mod common;
 mod contracts;
+mod control;
 mod edges;
 mod higher;
 mod hooks;

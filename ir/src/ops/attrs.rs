@@ -26,6 +26,8 @@ pub enum Attr {
     Literal(Literal),
     /// A nested program.
     Program(Arc<Program>),
+    /// A list of nested programs.
+    Programs(Vec<Arc<Program>>),
 }
 
 impl Attr {
@@ -193,6 +195,14 @@ impl AttrReader {
         match self.need(name)? {
             Attr::Program(program) => Ok(program),
             _ => Err(AttrError::kind(name, "a program")),
+        }
+    }
+
+    /// A list of nested programs.
+    pub fn programs(&mut self, name: &str) -> Result<Vec<Arc<Program>>, AttrError> {
+        match self.need(name)? {
+            Attr::Programs(programs) => Ok(programs),
+            _ => Err(AttrError::kind(name, "a list of programs")),
         }
     }
 

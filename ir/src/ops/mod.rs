@@ -9,7 +9,6 @@ use crate::recipe::Recipe;
 use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
 use crate::sample::Sample;
 use crate::shape::TensorType;
-use indexmap::IndexSet;
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -122,6 +121,16 @@ pub trait Primitive: Sized + Clone + Eq + Hash + std::fmt::Debug + Into<Op> {
     fn programs(&self) -> Vec<&Arc<Program>> {
         Vec::new()
     }
+
+    /// The same op with others in place of its nested programs.
+    fn map_programs(&self, _map: &mut dyn FnMut(&Arc<Program>) -> Arc<Program>) -> Self {
+        self.clone()
+    }
+
+    /// Whether operands and results may be stacks. Only ops that hold programs or pass values on take them.
+    fn takes_stacks(&self) -> bool {
+        false
+    }
 }
 
 /// A row of the table of primitives, for code that walks all of them.
@@ -161,7 +170,10 @@ macro_rules! primitives {
 
             /// Types of the results.
             pub fn infer(&self, operands: &[&TensorType]) -> Result<Types, Problem> {
-                match self { $(Op::$variant(op) => op.infer(operands),)* }
+                self.check_stacks(operands.iter().copied())?;
+                let results = match self { $(Op::$variant(op) => op.infer(operands),)* }?;
+                self.check_stacks(results.iter())?;
+                Ok(results)
             }
 
             /// See [`Primitive::linearize`].
@@ -207,9 +219,19 @@ macro_rules! primitives {
                 self.effect() < Effect::Any && match self { $(Op::$variant(op) => op.is_shareable(),)* }
             }
 
+            /// Whether operands and results may be stacks.
+            pub fn takes_stacks(&self) -> bool {
+                match self { $(Op::$variant(op) => op.takes_stacks(),)* }
+            }
+
             /// Nested programs.
             pub fn programs(&self) -> Vec<&Arc<Program>> {
                 match self { $(Op::$variant(op) => op.programs(),)* }
+            }
+
+            /// The same op with others in place of its nested programs, of the same parameters and outputs.
+            pub fn map_programs(&self, map: &mut dyn FnMut(&Arc<Program>) -> Arc<Program>) -> Op {
+                match self { $(Op::$variant(op) => op.map_programs(map).into(),)* }
             }
         }
 
@@ -268,6 +290,10 @@ primitives! {
     DynamicSlice = index::dynamic_slice::DynamicSlice,
     /// A nested program.
     Call = control::call::Call,
+    /// A nested program again and again.
+    Loop = control::looping::Loop,
+    /// One of several nested programs.
+    Branch = control::branch::Branch,
     /// A kernel the user registered.
     CustomCall = control::custom_call::CustomCall,
     /// Identity that nothing is moved across.
@@ -302,6 +328,8 @@ impl Op {
             | Op::DynamicSlice(_)
             | Op::Scatter(_)
             | Op::Call(_)
+            | Op::Loop(_)
+            | Op::Branch(_)
             | Op::CustomCall(_)
             | Op::Barrier(_) => false,
         }
@@ -309,19 +337,16 @@ impl Op {
 
     /// What running it does besides giving results: the most that it or an op nested in it does.
     pub fn effect(&self) -> Effect {
-        let mut effect = self.own_effect();
-        let mut seen = IndexSet::new();
-        let mut waiting = self.programs();
-        while let Some(program) = waiting.pop() {
-            // A program nested in several places is looked into once.
-            if seen.insert(Arc::as_ptr(program)) {
-                for node in program.nodes() {
-                    effect = effect.max(node.op.own_effect());
-                    waiting.extend(node.op.programs());
-                }
-            }
+        self.programs().into_iter().map(|program| program.effect()).fold(self.own_effect(), Effect::max)
+    }
+
+    fn check_stacks<'a>(&self, types: impl Iterator<Item = &'a TensorType>) -> Result<(), Problem> {
+        match types.into_iter().find(|ty| ty.is_stack() && !self.takes_stacks()) {
+            None => Ok(()),
+            Some(ty) => Err(Problem::Constraint(format!(
+                "{ty} is a stack, whose length is known only at run time; go through it with a loop"
+            ))),
         }
-        effect
     }
 
     /// The primitive of this name with these attributes. Attributes that it does not have are an error.

@@ -67,9 +67,11 @@ pub(super) fn folded(
 }
 
 /// The operands if all are constants and the op is one that is evaluated. Ops without operands are constants of
-/// their own kind; a barrier keeps its sides apart; custom calls run where they stand; calls are inlined first.
+/// their own kind; a barrier keeps its sides apart; custom calls run where they stand; calls are inlined first; a loop
+/// may take any time.
 fn constant_operands(program: &Program, op: &Op, operands: &[Value]) -> Option<Vec<Literal>> {
-    if operands.is_empty() || matches!(op, Op::Barrier(_) | Op::CustomCall(_) | Op::Call(_)) {
+    let stays = matches!(op, Op::Barrier(_) | Op::CustomCall(_)) || !op.programs().is_empty();
+    if operands.is_empty() || stays {
         return None;
     }
     operands.iter().map(|&v| program.constant(v).cloned()).collect()

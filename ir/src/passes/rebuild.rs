@@ -3,7 +3,6 @@
 use crate::builder::Builder;
 use crate::error::TypeError;
 use crate::ops::Op;
-use crate::ops::control::call::Call;
 use crate::program::{Program, Value, Values};
 use crate::text::MAX_NESTING;
 use indexmap::IndexMap;
@@ -53,9 +52,9 @@ impl Nested<'_> {
         }
         let mut replaced = program.clone();
         for &id in &program.order {
-            if let Op::Call(call) = &program.nodes[id].op {
-                let program = self.shared(&call.program, depth + 1);
-                replaced.nodes[id].op = Call { program }.into();
+            let op = &program.nodes[id].op;
+            if !op.programs().is_empty() {
+                replaced.nodes[id].op = op.map_programs(&mut |program| self.shared(program, depth + 1));
             }
         }
         (self.pass)(&replaced)

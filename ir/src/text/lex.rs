@@ -71,7 +71,7 @@ impl<'a> Lexer<'a> {
         };
         let second = rest.chars().nth(1);
         Ok(match first {
-            '(' | ')' | '{' | '}' | '[' | ']' | ',' | ':' | '=' => self.token(Kind::Mark, 1),
+            '(' | ')' | '{' | '}' | '[' | ']' | ',' | ':' | '=' | '?' => self.token(Kind::Mark, 1),
             '-' if second == Some('>') => self.token(Kind::Arrow, 2),
             '%' => self.name(Kind::Value)?,
             '@' if second == Some('"') => {

@@ -329,7 +329,7 @@ impl<'a> Parser<'a> {
             }
             Kind::Mark if self.is("[") => {
                 self.advance()?;
-                self.attr_list()
+                self.attr_list(depth)
             }
             Kind::Word if self.is("program") => Ok(Attr::Program(Arc::new(self.program(depth + 1)?))),
             Kind::Word => self.word_or_typed(),
@@ -337,9 +337,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A list of integers or of types, behind its opening bracket.
-    fn attr_list(&mut self) -> Parsed<Attr> {
+    /// A list of integers, of types or of programs, behind its opening bracket.
+    fn attr_list(&mut self, depth: usize) -> Parsed<Attr> {
         match self.token.kind {
+            Kind::Word if self.is("program") => {
+                self.list("]", |parser| parser.program(depth + 1).map(Arc::new)).map(Attr::Programs)
+            }
             Kind::Word => self.list("]", Self::ty).map(Attr::Types),
             _ => self.list("]", Self::integer).map(Attr::Ints),
         }
@@ -379,27 +382,40 @@ impl<'a> Parser<'a> {
             return Err(self.expected("the extents of a type, such as [2,3] or []"));
         }
         let open = self.advance()?;
-        let shape: Shape = self
-            .list("]", |parser| {
-                let token = parser.token;
-                let extent = usize::try_from(parser.integer()?);
-                extent.map_err(|_| parser.lexer.error(token, "an extent is at least 0"))
-            })?
-            .into_iter()
-            .collect();
-        if shape.rank() > MAX_RANK {
-            return Err(self
-                .lexer
-                .error(open, format!("the rank is {}, and at most {MAX_RANK}", shape.rank())));
+        let extents = self.list("]", Self::extent)?;
+        let levels = extents.iter().take_while(|extent| extent.is_none()).count();
+        let Some(shape) = extents[levels..].iter().copied().collect::<Option<Shape>>() else {
+            return Err(self.lexer.error(open, "only the outermost extents can be `?`, those of stacks"));
+        };
+        if extents.len() > MAX_RANK {
+            let text = format!("the rank is {}, and at most {MAX_RANK}", extents.len());
+            return Err(self.lexer.error(open, text));
         }
-        match shape.checked_len() {
-            Some(_) => Ok(TensorType::new(dtype, shape)),
-            None => Err(self.lexer.error(open, format!("a tensor of shape {shape} is too large"))),
+        if shape.checked_len().is_none() {
+            return Err(self.lexer.error(open, format!("a tensor of shape {shape} is too large")));
         }
+        let tensor = TensorType::new(dtype, shape);
+        let stacked = (0..levels).try_fold(tensor, |ty, _| ty.stack());
+        stacked.ok_or_else(|| self.lexer.error(open, "too many levels of stacks"))
+    }
+
+    /// An extent; `None` for one known only at run time.
+    fn extent(&mut self) -> Parsed<Option<usize>> {
+        if self.eat("?")? {
+            return Ok(None);
+        }
+        let token = self.token;
+        let extent = usize::try_from(self.integer()?);
+        extent.map(Some).map_err(|_| self.lexer.error(token, "an extent is at least 0"))
     }
 
     /// The elements of a constant of this type.
     pub(super) fn elements(&mut self, ty: TensorType) -> Parsed<Literal> {
+        if ty.is_stack() {
+            return Err(
+                self.expected(&format!("the end of the attribute: {ty} is a stack, and constants are not"))
+            );
+        }
         if ty.shape.rank() == 0 || self.eat("splat")? {
             let bits = self.element(ty.dtype)?;
             return Ok(Literal::splat_bits(ty, bits));

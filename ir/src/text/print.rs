@@ -196,9 +196,24 @@ impl<'a> Printer<'a> {
                 self.out.push(']');
             }
             Attr::Literal(literal) => write!(self.out, "{literal}")?,
-            Attr::Program(program) if self.nested_by_name => self.symbol(program.name()),
-            Attr::Program(program) => self.program(program)?,
+            Attr::Program(program) => self.nested(program)?,
+            Attr::Programs(programs) => {
+                self.out.push('[');
+                for (i, program) in programs.iter().enumerate() {
+                    self.out.push_str(if i > 0 { ", " } else { "" });
+                    self.nested(program)?;
+                }
+                self.out.push(']');
+            }
         }
         Ok(())
+    }
+
+    fn nested(&mut self, program: &Program) -> fmt::Result {
+        if self.nested_by_name {
+            self.symbol(program.name());
+            return Ok(());
+        }
+        self.program(program)
     }
 }

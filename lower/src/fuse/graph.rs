@@ -98,6 +98,8 @@ impl<'p> Graph<'p> {
                 | Recipe::Iota { .. }
                 | Recipe::Barrier
                 | Recipe::Call(_)
+                | Recipe::Loop(_)
+                | Recipe::Branch(_)
                 | Recipe::Kernel => false,
             }
     }

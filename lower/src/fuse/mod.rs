@@ -175,6 +175,8 @@ impl Fuser<'_, '_> {
             | Recipe::Iota { .. }
             | Recipe::Barrier
             | Recipe::Call(_)
+            | Recipe::Loop(_)
+            | Recipe::Branch(_)
             | Recipe::Kernel => vec![Root { value, extents: shape.to_vec(), end: End::Map }],
         }
     }

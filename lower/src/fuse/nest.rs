@@ -328,6 +328,8 @@ impl Puller<'_, '_> {
             | Recipe::Reduce { .. }
             | Recipe::Contract(_)
             | Recipe::Call(_)
+            | Recipe::Loop(_)
+            | Recipe::Branch(_)
             | Recipe::Kernel => Err(Conflict),
         }
     }

@@ -61,6 +61,8 @@ impl Straight {
             | Recipe::Iota { .. }
             | Recipe::Barrier
             | Recipe::Call(_)
+            | Recipe::Loop(_)
+            | Recipe::Branch(_)
             | Recipe::Kernel => (0..graph.elements(result)).map(|i| reader.renamed(result, i)).collect(),
         };
         self.elements.insert(result, elements);
@@ -130,6 +132,8 @@ impl Reader<'_, '_> {
                 | Recipe::Reduce { .. }
                 | Recipe::Contract(_)
                 | Recipe::Call(_)
+                | Recipe::Loop(_)
+                | Recipe::Branch(_)
                 | Recipe::Kernel => unreachable!("computed values are stored before they are read"),
             }
         }

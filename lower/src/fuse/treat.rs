@@ -78,6 +78,8 @@ fn costs(graph: &Graph<'_>) -> SecondaryMap<Value, u32> {
             | Recipe::Reduce { .. }
             | Recipe::Contract(_)
             | Recipe::Call(_)
+            | Recipe::Loop(_)
+            | Recipe::Branch(_)
             | Recipe::Kernel => 0,
         };
         node.results.iter().for_each(|&v| {
@@ -104,6 +106,8 @@ fn remote(graph: &Graph<'_>) -> SecondaryMap<Value, bool> {
                 | Recipe::Reduce { .. }
                 | Recipe::Contract(_)
                 | Recipe::Call(_)
+                | Recipe::Loop(_)
+                | Recipe::Branch(_)
                 | Recipe::Kernel => false,
             };
             remote.insert(result, is_remote);
@@ -168,7 +172,7 @@ impl Treat<'_, '_> {
     fn node(&mut self, i: usize) {
         let node = self.graph.nodes[i];
         if node.results.iter().all(|&v| !self.uses.contains_key(v)) {
-            if matches!(self.graph.recipes[i], Recipe::Kernel) {
+            if matches!(self.graph.recipes[i], Recipe::Loop(_) | Recipe::Branch(_) | Recipe::Kernel) {
                 self.evaluate(i);
             }
             return;
@@ -211,7 +215,7 @@ impl Treat<'_, '_> {
             Recipe::Constant(_) => {}
             Recipe::Reduce { .. } | Recipe::Concat { .. } => self.root(i),
             Recipe::Contract(_) => self.contract(i),
-            Recipe::Call(_) | Recipe::Kernel => self.evaluate(i),
+            Recipe::Call(_) | Recipe::Loop(_) | Recipe::Branch(_) | Recipe::Kernel => self.evaluate(i),
         }
     }
 

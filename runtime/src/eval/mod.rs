@@ -49,7 +49,13 @@ pub fn evaluate(
         Op::Gather(op) => index::gather::evaluate(op, loc, inputs, &mut outputs[0])?,
         Op::Scatter(op) => index::scatter::evaluate(op, loc, inputs, &mut outputs[0])?,
         Op::DynamicSlice(op) => index::dynamic_slice::evaluate(op, loc, inputs, &mut outputs[0])?,
-        Op::Call(op) => control::call::evaluate(op, inputs, outputs)?,
+        Op::Call(op) => control::evaluate(inputs, outputs, |operands, run| run(&op.program, operands))?,
+        Op::Loop(op) => control::evaluate(inputs, outputs, |operands, run| {
+            control::looping::iterate(op, loc, operands, run)
+        })?,
+        Op::Branch(op) => {
+            control::evaluate(inputs, outputs, |operands, run| control::branch(op, operands, run))?
+        }
         Op::CustomCall(op) => control::custom_call::evaluate(op, loc, inputs, outputs)?,
         Op::Barrier(_) => outputs.iter_mut().zip(inputs).for_each(|(output, input)| output.copy_from(input)),
     }

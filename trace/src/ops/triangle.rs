@@ -88,8 +88,7 @@ impl Tensor {
             return Tensor::failed(Error::op("one_hot", &[ty], problem, Loc::caller()));
         }
         let shape: Shape = ty.shape.iter().copied().chain([count]).collect();
-        let places =
-            self.leaf_beside(Iota { ty: TensorType { dtype: ty.dtype, shape }, dim: ty.shape.rank() });
+        let places = self.leaf_beside(Iota { ty: TensorType::new(ty.dtype, shape), dim: ty.shape.rank() });
         self.expand_dims(-1).eq(&places).to_dtype(dtype)
     }
 

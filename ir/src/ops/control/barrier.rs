@@ -75,6 +75,10 @@ impl Primitive for Barrier {
     fn is_shareable(&self) -> bool {
         false
     }
+
+    fn takes_stacks(&self) -> bool {
+        true
+    }
 }
 
 /// A barrier over those values that are not symbolic zeros.

@@ -1,11 +1,12 @@
 //! A nested program on operands. Its derivative rules live with the transforms, which transform the program.
 
+use super::check_params;
 use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Problem;
 use crate::ops::elementwise::unary::Unary;
-use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types, arity};
+use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types};
 use crate::program::{Program, Value};
 use crate::recipe::Recipe;
 use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
@@ -59,16 +60,8 @@ impl Primitive for Call {
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Types, Problem> {
-        let expected = self.program.param_types();
-        arity(operands, expected.len())?;
-        for (i, (expected, &found)) in expected.iter().zip(operands).enumerate() {
-            if expected != found {
-                let text = format!(
-                    "operand {i} is {found}, and parameter {i} of the program is {expected}; pass that type"
-                );
-                return Err(Problem::Constraint(text));
-            }
-        }
+        let operands: Vec<TensorType> = operands.iter().map(|&ty| ty.clone()).collect();
+        check_params("the program", &self.program, &operands)?;
         Ok(self.program.output_types().into())
     }
 
@@ -95,5 +88,13 @@ impl Primitive for Call {
 
     fn programs(&self) -> Vec<&Arc<Program>> {
         vec![&self.program]
+    }
+
+    fn map_programs(&self, map: &mut dyn FnMut(&Arc<Program>) -> Arc<Program>) -> Call {
+        Call { program: map(&self.program) }
+    }
+
+    fn takes_stacks(&self) -> bool {
+        true
     }
 }

@@ -108,6 +108,8 @@ impl Simplifier<'_> {
             | Op::Dot(_)
             | Op::Scatter(_)
             | Op::Call(_)
+            | Op::Loop(_)
+            | Op::Branch(_)
             | Op::CustomCall(_)
             | Op::Barrier(_) => NOTHING,
         };

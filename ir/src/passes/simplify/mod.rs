@@ -150,6 +150,8 @@ impl Simplifier<'_> {
             | Op::DynamicSlice(_)
             | Op::Scatter(_)
             | Op::Call(_)
+            | Op::Loop(_)
+            | Op::Branch(_)
             | Op::CustomCall(_)
             | Op::Barrier(_) => Ok(None),
         }

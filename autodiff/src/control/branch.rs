@@ -1,0 +1,216 @@
+//! Branches: the derivative of a branch is a branch over the derivatives of its arms, on the same index.
+//!
+//! The arms of the primal branch return what any of them needs kept. Residuals of one type share a slot: only one arm
+//! runs.
+
+use super::nested::{Nested, Residual, Split};
+use super::spread;
+use crate::linearize::{Failure, given};
+use crate::options::Autodiff;
+use indexmap::{IndexMap, IndexSet};
+use pullback_ir::ops::Equation;
+use pullback_ir::ops::control::branch::Branch;
+use pullback_ir::program::Values;
+use pullback_ir::rules::{Arg, Cotangents, Linearizer, RuleError};
+use pullback_ir::{Builder, Program, TensorType, TypeError, Value};
+use std::sync::Arc;
+
+/// A branch linearized.
+pub(crate) struct Linearized {
+    /// The branch, its arms with slots as more outputs.
+    primal: Branch,
+    /// The residuals that the linear branch takes, of which each arm uses its own.
+    sources: IndexSet<Residual>,
+    arms: Vec<Arm>,
+    /// Outputs with a tangent in any arm.
+    active: Vec<usize>,
+    /// Number of outputs of the branch.
+    outputs: usize,
+}
+
+struct Arm {
+    split: Arc<Split>,
+    /// For each output of its primal program beyond the branch's own the slot it takes.
+    slots: Vec<usize>,
+}
+
+/// Outputs added to a branch.
+#[derive(Default)]
+struct Slots {
+    types: Vec<TensorType>,
+    of_type: IndexMap<TensorType, Vec<usize>>,
+}
+
+impl Slots {
+    /// A slot for each of these, no two the same.
+    fn take(&mut self, types: &[TensorType]) -> Vec<usize> {
+        let mut taken: IndexMap<&TensorType, usize> = IndexMap::new();
+        let slot = |ty| {
+            let nth = taken.entry(ty).or_insert(0);
+            let of_type = self.of_type.entry(ty.clone()).or_default();
+            if *nth == of_type.len() {
+                of_type.push(self.types.len());
+                self.types.push(ty.clone());
+            }
+            *nth += 1;
+            of_type[*nth - 1]
+        };
+        types.iter().map(slot).collect()
+    }
+}
+
+/// Linearizes a branch of whose operands these have tangents. `None` if no result has one.
+pub(crate) fn linearized(
+    autodiff: &Autodiff,
+    nested: &mut Nested,
+    op: &Branch,
+    tangents: &[Option<Value>],
+) -> Result<Option<Linearized>, Failure> {
+    let mask = given(&tangents[1..]);
+    let (mut arms, mut slots, mut active) = (Vec::new(), Slots::default(), IndexSet::new());
+    for arm in &op.arms {
+        let split = nested.linearized(autodiff, arm, &mask)?;
+        active.extend(split.active.iter().copied());
+        let slots = slots.take(&split.primal.output_types()[split.outputs..]);
+        arms.push(Arm { split, slots });
+    }
+    if active.is_empty() {
+        return Ok(None);
+    }
+    active.sort_unstable();
+    let programs: Result<_, TypeError> = arms.iter().map(|arm| arm.primal(&slots.types)).collect();
+    Ok(Some(Linearized {
+        primal: Branch { arms: programs? },
+        sources: arms.iter().flat_map(|arm| arm.split.residuals.iter().map(|&r| arm.source(r))).collect(),
+        outputs: op.arms[0].outputs().len(),
+        arms,
+        active: active.into_iter().collect(),
+    }))
+}
+
+impl Arm {
+    /// The arm with a value for each slot: its own, or zeros.
+    fn primal(&self, slots: &[TensorType]) -> Result<Arc<Program>, TypeError> {
+        let program = &self.split.primal;
+        let mut builder = Builder::new(program.name());
+        let params: Vec<Value> = program.param_types().into_iter().map(|ty| builder.param(ty)).collect();
+        let mut outputs = builder.inline(program, &params)?;
+        let kept = outputs.split_off(self.split.outputs);
+        let own = spread(slots.len(), self.slots.iter().copied(), kept);
+        for (own, ty) in own.into_iter().zip(slots) {
+            outputs.push(own.map_or_else(|| builder.zeros(ty), Ok)?);
+        }
+        Ok(Arc::new(builder.finish(&outputs)))
+    }
+
+    /// Where the branch has a residual of this arm.
+    fn source(&self, residual: Residual) -> Residual {
+        match residual {
+            Residual::Result(i) if i >= self.split.outputs => {
+                Residual::Result(self.split.outputs + self.slots[i - self.split.outputs])
+            }
+            Residual::Operand(_) | Residual::Result(_) => residual,
+        }
+    }
+
+    /// The arm of the linear branch: from all sources and the tangents to the tangents of the active outputs.
+    fn linear(
+        &self,
+        sources: &IndexSet<Residual>,
+        types: &[TensorType],
+        active: &[usize],
+    ) -> Result<Program, TypeError> {
+        let program = &self.split.linear;
+        let mut builder = Builder::new(program.name());
+        let given: Vec<Value> = types.iter().map(|ty| builder.param(ty.clone())).collect();
+        let residuals = &self.split.residuals;
+        let mut args: Vec<Value> = Vec::new();
+        args.extend(
+            residuals.iter().filter_map(|&r| sources.get_index_of(&self.source(r))).map(|i| given[i]),
+        );
+        args.extend(program.param_types().split_off(residuals.len()).into_iter().map(|ty| builder.param(ty)));
+        let found = builder.inline(program, &args)?;
+        let tangents = spread(self.split.outputs, self.split.active.iter().copied(), found);
+        let outputs = self.split.primal.output_types();
+        let mut results = Vec::new();
+        for &i in active {
+            results.push(tangents[i].map_or_else(|| builder.zeros(&outputs[i]), Ok)?);
+        }
+        Ok(builder.finish(&results))
+    }
+}
+
+impl Linearized {
+    /// The branch that gives the results, and the slots after them.
+    pub(crate) fn emit_primal(&self, primal: &mut Builder, operands: &[Value]) -> Result<Values, TypeError> {
+        primal.emit(self.primal.clone(), operands)
+    }
+
+    /// The tangents of the results, given the results of [`Linearized::emit_primal`].
+    pub(crate) fn linearize(
+        &self,
+        lin: &mut Linearizer<'_>,
+        equation: Equation<'_>,
+        tangents: &[Option<Value>],
+    ) -> Result<Cotangents, RuleError> {
+        let mut operands = Values::from_elem(lin.residual(equation.operands[0])?, 1);
+        let mut types = Vec::new();
+        for &source in &self.sources {
+            let value = match source {
+                Residual::Operand(i) => equation.operands[i + 1],
+                Residual::Result(i) => equation.results[i],
+            };
+            types.push(lin.primal.ty(value).clone());
+            operands.push(lin.residual(value)?);
+        }
+        operands.extend(tangents.iter().copied().flatten());
+        let arms = self.arms.iter().map(|arm| arm.linear(&self.sources, &types, &self.active).map(Arc::new));
+        let arms: Result<_, TypeError> = arms.collect();
+        let found = lin.linear.emit(Branch { arms: arms? }, &operands)?;
+        Ok(spread(self.outputs, self.active.iter().copied(), found))
+    }
+}
+
+/// The cotangents of the linear operands of a linear branch.
+pub(crate) fn transpose(
+    autodiff: &Autodiff,
+    nested: &mut Nested,
+    op: &Branch,
+    builder: &mut Builder,
+    args: &[Arg],
+    cotangents: &[Option<Value>],
+) -> Result<Cotangents, Failure> {
+    let Some(index) = args[0].known else {
+        return Err(RuleError::NotLinear { op: "branch", operand: 0 }.into());
+    };
+    let args = &args[1..];
+    let linear: Vec<bool> = args.iter().map(Arg::is_linear).collect();
+    let seeded = given(cotangents);
+    let mut transposed = Vec::new();
+    for arm in &op.arms {
+        transposed.push(nested.transposed(autodiff, arm, &linear, &seeded)?);
+    }
+    let mut active: Vec<usize> = transposed.iter().flat_map(|arm| arm.active.iter().copied()).collect();
+    active.sort_unstable();
+    active.dedup();
+    if active.is_empty() {
+        return Ok(Cotangents::from_elem(None, args.len() + 1));
+    }
+    let mut arms = Vec::new();
+    for arm in &transposed {
+        let mut program = Builder::new(arm.program.name());
+        let params: Vec<Value> = arm.program.param_types().into_iter().map(|ty| program.param(ty)).collect();
+        let found = program.inline(&arm.program, &params)?;
+        let found = spread(args.len(), arm.active.iter().copied(), found);
+        let mut outputs = Vec::new();
+        for &i in &active {
+            outputs.push(found[i].map_or_else(|| program.zeros(&args[i].ty), Ok)?);
+        }
+        arms.push(Arc::new(program.finish(&outputs)));
+    }
+    let known = args.iter().filter_map(|arg| arg.known);
+    let operands: Values =
+        std::iter::once(index).chain(known).chain(cotangents.iter().copied().flatten()).collect();
+    let found = builder.emit(Branch { arms }, &operands)?;
+    Ok(spread(args.len() + 1, active.into_iter().map(|i| i + 1), found))
+}
