@@ -3,10 +3,11 @@
 mod common;
 
 use common::*;
-use pullback::ir::Value;
+use pullback::ir::program::Values;
 use pullback::ir::rules::Cotangents;
+use pullback::ir::{Builder, TypeError, Value};
 use pullback::prelude::*;
-use pullback::transform::{All, Arg};
+use pullback::transform::{All, Arg, Emission, Hook, Hooks, Stage, emit_into};
 use pullback::{GradcheckOptions, Shape, TensorType, custom, gradcheck, nn};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -185,27 +186,133 @@ fn t10_custom_calls_go_by_their_contracts() {
     assert!(unknown.unwrap_err().to_string().contains("has no kernel"));
 }
 
+/// Notes what it sees.
+#[derive(Default)]
+struct Log(Vec<(Stage, &'static str)>);
+
+impl Hook for Log {
+    fn emit(&mut self, _: &mut Builder, emission: &Emission<'_>) -> Result<Option<Values>, TypeError> {
+        self.0.push((emission.stage, emission.op.name()));
+        Ok(None)
+    }
+}
+
+/// Doubles what one stage emits under one name.
+struct Double(Stage, &'static str);
+
+impl Hook for Double {
+    fn emit(&mut self, b: &mut Builder, emission: &Emission<'_>) -> Result<Option<Values>, TypeError> {
+        if (emission.stage, emission.op.name()) != (self.0, self.1) {
+            return Ok(None);
+        }
+        let result = b.one(emission.op.clone(), emission.operands)?;
+        Ok(Some(Values::from_iter([b.mul_number(result, 2.0)?])))
+    }
+}
+
+fn everywhere(hook: impl Hook + 'static) -> Hooks {
+    Hooks::everywhere(Arc::new(Mutex::new(hook)))
+}
+
 #[test]
 fn t11_hooks_see_what_a_derivative_is_made_of() {
-    use pullback::ir::builder::{Emission, Hook, Stage};
-    use pullback::ir::{Builder, TypeError, program::Values};
-
-    #[derive(Default)]
-    struct Count(Vec<(Stage, &'static str)>);
-    impl Hook for Count {
-        fn emit(&mut self, _: &mut Builder, emission: &Emission<'_>) -> Result<Option<Values>, TypeError> {
-            self.0.push((emission.stage, emission.op.name()));
-            Ok(None)
-        }
-    }
-    let count = Arc::new(Mutex::new(Count::default()));
+    let log = Arc::new(Mutex::new(Log::default()));
     let f = |x: &Tensor| x.sin().sum();
-    let hooked = grad(f).hooks(pullback::autodiff::Hooks::everywhere(count.clone()));
+    let hooked = grad(f).hooks(Hooks::everywhere(log.clone()));
     let x = floats(&[1.0, 2.0]);
     assert_bits(&hooked.call((&x,)).unwrap(), &grad(f).call((&x,)).unwrap(), "with hooks");
-    let seen = &count.lock().unwrap().0;
-    let seeds: Vec<_> = seen.iter().filter(|(stage, _)| *stage == Stage::Seed).collect();
-    assert_eq!(seeds, [&(Stage::Seed, "constant")]);
-    assert!(seen.contains(&(Stage::Linearize, "cos")));
-    assert!(seen.iter().any(|(stage, _)| *stage == Stage::Transpose));
+    assert_eq!(
+        log.lock().unwrap().0,
+        [
+            (Stage::Linearize, "cos"),
+            (Stage::Linearize, "scale_by"),
+            (Stage::Linearize, "reduce"),
+            (Stage::Seed, "constant"),
+            (Stage::Transpose, "broadcast"),
+            (Stage::Transpose, "scale_by"),
+        ]
+    );
+}
+
+#[test]
+fn t11_hooks_see_every_mode_and_stand_in_for_what_they_see() {
+    let f = |x: &Tensor| x.sin();
+    let (x, one) = (Tensor::from(0.0), Tensor::from(1.0));
+    let slope = || everywhere(Double(Stage::Linearize, "cos"));
+    let (_, tangent) = jvp(f).hooks(slope()).call((&x,), (&one,)).unwrap();
+    assert_eq!(item(&tangent), 2.0);
+    let (_, linear) = linearize(f).hooks(slope()).call((&x,)).unwrap();
+    assert_eq!(item(&linear.call((&one,)).unwrap()), 2.0);
+    let (_, pullback) = vjp(f).hooks(slope()).call((&x,)).unwrap();
+    assert_eq!(item(&pullback.call(&one).unwrap().0), 2.0);
+    let (_, pullback) = vjp(f).hooks(everywhere(Double(Stage::Transpose, "scale_by"))).call((&x,)).unwrap();
+    assert_eq!(item(&pullback.call(&one).unwrap().0), 2.0);
+    let both = value_and_grad(f).hooks(everywhere(Double(Stage::Seed, "constant")));
+    let (value, gradient) = jit(both).call((&x,)).unwrap();
+    assert_eq!((item(&value), item(&gradient)), (0.0, 2.0));
+    // The hooks of an outer derivative see the inner one's ops as any others.
+    let log = Arc::new(Mutex::new(Log::default()));
+    grad(grad(f)).hooks(Hooks::everywhere(log.clone())).call((&x,)).unwrap();
+    assert!(log.lock().unwrap().0.contains(&(Stage::Linearize, "sin")));
+}
+
+#[test]
+fn t12_gradients_are_sent_into_another_builder() {
+    let loss = |x: &Tensor, y: &Tensor| (x.sin() * y).sum();
+    let (x, y) = (floats(&[-1.0, -1.0]), floats(&[3.0, 4.0]));
+    let mut b = Builder::new("step");
+    let params: Vec<Value> = [&x, &y].map(|tensor| b.param(tensor.ty().unwrap().clone())).to_vec();
+    let shifted = b.add_number(params[0], 1.0).unwrap();
+    let found = emit_into(&mut b, &value_and_grad(loss), (&x, &y), &[shifted, params[1]]).unwrap();
+    let next = b.sub(params[0], found[1]).unwrap();
+    let step = b.finish(&[found[0], next]);
+    step.verify().unwrap();
+    let results = pullback::runtime::interpret(&step, &[x.array().unwrap(), y.array().unwrap()]).unwrap();
+    assert_eq!(results[0].to_vec::<f64>().unwrap(), [0.0]);
+    assert_eq!(results[1].to_vec::<f64>().unwrap(), [-4.0, -5.0]);
+}
+
+#[test]
+fn t12_a_hook_stands_in_for_the_target() {
+    // The target's own hook gets every op of the value and of the gradient, of the hooked one here.
+    let log = Arc::new(Mutex::new(Log::default()));
+    let mut b = Builder::new("watched");
+    let (x, scale) = (Tensor::from(0.0), Tensor::from(3.0));
+    let param = b.param(x.ty().unwrap().clone());
+    b.set_hook(Some((log.clone(), Stage::Transpose)));
+    let doubled = grad(|x: &Tensor| x.sin() * &scale).hooks(everywhere(Double(Stage::Seed, "constant")));
+    let found = emit_into(&mut b, &doubled, (&x,), &[param]).unwrap();
+    b.set_hook(None);
+    let names: Vec<&str> = log.lock().unwrap().0.iter().map(|entry| entry.1).collect();
+    for name in ["constant", "cos", "mul", "scale_by"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    // What it captured is a constant there.
+    let program = b.finish(&found);
+    assert_eq!(program.params().len(), 1);
+    assert_eq!(pullback::runtime::interpret(&program, &[0.0.into()]).unwrap()[0].item::<f64>().unwrap(), 6.0);
+}
+
+#[test]
+fn t12_what_cannot_be_sent_into_a_builder_is_refused() {
+    let (one, two) = (Tensor::from(1.0), floats(&[1.0, 2.0]));
+    let mut b = Builder::new("f");
+    let param = b.param(one.ty().unwrap().clone());
+    let foreign = Builder::new("g").param(one.ty().unwrap().clone());
+    let sum = |x: &Tensor| x.sum();
+    let mut refused = |arguments, values: &[Value]| {
+        emit_into(&mut b, &grad(sum), (arguments,), values).unwrap_err().to_string()
+    };
+    assert!(refused(&two, &[param]).contains("argument 0 does not have the type of the parameter"));
+    assert!(refused(&one, &[]).contains("argument 0 does not have the type of the parameter"));
+    assert!(refused(&one, &[param, param]).contains("argument 1 does not have the type of the parameter"));
+    let text = jit(|x: &Tensor| {
+        let values = emit_into(&mut Builder::new("h"), &|y: &Tensor| x * y, (&one,), &[foreign]);
+        values.map(|_| x.clone())
+    })
+    .call((&one,));
+    assert!(text.unwrap_err().to_string().contains("pass it as an argument"));
+    let mut empty = Builder::new("empty");
+    let text = emit_into(&mut empty, &grad(sum), (&one,), &[foreign]).unwrap_err().to_string();
+    assert!(text.contains("argument 0 is not a value of this program"), "{text}");
 }

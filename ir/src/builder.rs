@@ -211,16 +211,7 @@ impl Builder {
     /// Copies the ops of `callee` in, with `args` for its parameters, and returns its outputs. Ops keep their own
     /// places. The hook sees each op.
     pub fn inline(&mut self, callee: &Program, args: &[Value]) -> Result<Vec<Value>, TypeError> {
-        let found: Vec<TensorType> = args.iter().map(|&v| self.ty(v).clone()).collect();
-        if let Some(i) = check_same_types(&callee.param_types(), &found) {
-            let text = format!("argument {i} does not have the type of the parameter of @{}", callee.name());
-            return Err(TypeError {
-                op: "inline".into(),
-                operands: found,
-                problem: Box::new(Problem::Constraint(text)),
-                loc: self.loc,
-            });
-        }
+        self.check_arguments(callee, args)?;
         let mut map: SecondaryMap<Value, Value> =
             callee.params.iter().copied().zip(args.iter().copied()).collect();
         let outer = self.loc;
@@ -232,6 +223,25 @@ impl Builder {
         }
         self.loc = outer;
         Ok(callee.outputs.iter().map(|&v| map[v]).collect())
+    }
+
+    fn check_arguments(&self, callee: &Program, args: &[Value]) -> Result<(), TypeError> {
+        let ty = |&v: &Value| self.program.values.get(v).map(|data| data.ty.clone());
+        let found: Vec<Option<TensorType>> = args.iter().map(ty).collect();
+        let text = match found.iter().position(Option::is_none) {
+            Some(i) => format!("argument {i} is not a value of this program; pass it in as a parameter"),
+            None => {
+                let expected: Vec<Option<TensorType>> = callee.param_types().into_iter().map(Some).collect();
+                let Some(i) = check_same_types(&expected, &found) else { return Ok(()) };
+                format!("argument {i} does not have the type of the parameter of @{}", callee.name())
+            }
+        };
+        Err(TypeError {
+            op: "inline".into(),
+            operands: found.into_iter().flatten().collect(),
+            problem: Box::new(Problem::Constraint(text)),
+            loc: self.loc,
+        })
     }
 
     /// Ends the program with these outputs.

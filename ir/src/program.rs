@@ -338,8 +338,8 @@ impl Hasher for FxHasher {
     }
 }
 
-/// The outputs of inlining: see [`crate::Builder::inline`].
-pub(crate) fn check_same_types(expected: &[TensorType], found: &[TensorType]) -> Option<usize> {
+/// The first place where two lists of types differ.
+pub(crate) fn check_same_types<T: PartialEq>(expected: &[T], found: &[T]) -> Option<usize> {
     (0..expected.len().max(found.len())).find(|&i| expected.get(i) != found.get(i))
 }
 

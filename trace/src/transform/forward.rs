@@ -5,9 +5,8 @@ use crate::custom::autodiff;
 use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::transform::record::{check_types, record};
-use crate::transform::{Args, Arguments, Function};
+use crate::transform::{Args, Arguments, Function, Hooks, hookable};
 use crate::tree::{self, Tree};
-use pullback_autodiff::Hooks;
 use pullback_ir::{Loc, Program, TensorType};
 use std::sync::Arc;
 
@@ -15,14 +14,17 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Jvp<F> {
     function: F,
+    hooks: Hooks,
     at: Loc,
 }
+
+hookable! { Jvp<F> }
 
 /// The output of a function and its derivative along a direction, in one pass. As a function it takes two tuples,
 /// the arguments and their tangents. Tangents of integers and bools have their type and mean nothing.
 #[track_caller]
 pub fn jvp<F>(function: F) -> Jvp<F> {
-    Jvp { function, at: Loc::caller() }
+    Jvp { function, hooks: Hooks::default(), at: Loc::caller() }
 }
 
 impl<F> Jvp<F> {
@@ -49,7 +51,7 @@ impl<A: Args, F: Function<A>> Function<(A, A)> for Jvp<F> {
         check_types("tangent", &types, tangents, self.at)?;
         let recording = record("jvp", self.at, &self.function, arguments, true)?;
         let wrt = floats(&types);
-        let program = autodiff(&Hooks::default()).jvp(&recording.program, &wrt)?;
+        let program = autodiff(&self.hooks).jvp(&recording.program, &wrt)?;
         let directions = tree::leaves(tangents);
         let mut inputs = recording.inputs(arguments);
         inputs.extend(wrt.iter().map(|&i| directions[i]));
@@ -65,13 +67,16 @@ impl<A: Args, F: Function<A>> Function<(A, A)> for Jvp<F> {
 #[derive(Clone)]
 pub struct Linearize<F> {
     function: F,
+    hooks: Hooks,
     at: Loc,
 }
+
+hookable! { Linearize<F> }
 
 /// Evaluates a function once and keeps its derivative there, which can be applied to any number of tangents.
 #[track_caller]
 pub fn linearize<F>(function: F) -> Linearize<F> {
-    Linearize { function, at: Loc::caller() }
+    Linearize { function, hooks: Hooks::default(), at: Loc::caller() }
 }
 
 /// The derivative of a function at the point where it was linearized.
@@ -97,7 +102,7 @@ impl<F> Linearize<F> {
         let arguments = arguments.into_owned();
         let types = leaf_types(&tree::leaves(&arguments))?;
         let recording = record("linearize", self.at, &self.function, &arguments, true)?;
-        let linearized = autodiff(&Hooks::default()).linearize(&recording.program, &floats(&types))?;
+        let linearized = autodiff(&self.hooks).linearize(&recording.program, &floats(&types))?;
         let mut outputs = apply_program(&linearized.primal, &recording.inputs(&arguments), self.at)?;
         let residuals = outputs.split_off(linearized.outputs);
         let output = tree::unflatten(&recording.output, outputs)?;

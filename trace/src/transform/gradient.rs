@@ -6,9 +6,8 @@ use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::transform::arguments::differentiated;
 use crate::transform::record::{Recording, record};
-use crate::transform::{Arg, Args, First, Function, Select, callable};
+use crate::transform::{Arg, Args, First, Function, Hooks, Select, callable, hookable};
 use crate::tree::{self, Tree};
-use pullback_autodiff::Hooks;
 use pullback_ir::passes::prune;
 use pullback_ir::{Builder, Loc, Value};
 
@@ -55,12 +54,8 @@ macro_rules! selection {
             pub fn argnums<T>(self, select: T) -> $name<F, T> {
                 $name { function: self.function, select, hooks: self.hooks, at: self.at }
             }
-
-            /// With hooks that see each op the derivative is made of.
-            pub fn hooks(self, hooks: Hooks) -> Self {
-                $name { hooks, ..self }
-            }
         }
+        hookable! { $name<F, S> }
         callable! { $name<F, S> }
     };
 }

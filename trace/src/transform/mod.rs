@@ -3,8 +3,36 @@
 //! A transform records the function as a closed program at the types of its arguments, transforms the program, and
 //! gives the result to the arguments: it runs if they are concrete, and is recorded if they are traced themselves.
 //! So transforms nest in any order, and the inner one never sees the outer.
+//!
+//! A [`Hook`] sees every op that a derivative is made of, and may count it, scale it or put another in its place:
+//!
+//! ```
+//! use pullback_ir::program::Values;
+//! use pullback_ir::{Builder, TypeError};
+//! use pullback_trace::transform::{Emission, Hook, Hooks};
+//! use pullback_trace::{Error, Tensor, grad};
+//! use std::sync::{Arc, Mutex};
+//!
+//! /// Scales a loss, as training in low precision does, where its cotangent is made.
+//! struct LossScale(f64);
+//!
+//! impl Hook for LossScale {
+//!     fn emit(&mut self, b: &mut Builder, seed: &Emission<'_>) -> Result<Option<Values>, TypeError> {
+//!         let one = b.one(seed.op.clone(), seed.operands)?;
+//!         Ok(Some(Values::from_iter([b.mul_number(one, self.0)?])))
+//!     }
+//! }
+//!
+//! let scale = Hooks { seed: Some(Arc::new(Mutex::new(LossScale(1024.0)))), ..Hooks::default() };
+//! let gradient = grad(|x: &Tensor| x.square()).hooks(scale).call((&Tensor::from(3.0),))?;
+//! assert_eq!(gradient.item::<f64>()?, 6144.0);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! [`emit_into`] sends what a transform makes into a program under construction.
 
 pub(crate) mod arguments;
+mod emit;
 mod forward;
 mod function;
 mod gradient;
@@ -13,11 +41,28 @@ mod record;
 mod reverse;
 
 pub use arguments::{All, Arg, Args, Arguments, First, Pick, Select};
+pub use emit::emit_into;
 pub use forward::{Jvp, Linear, Linearize, jvp, linearize};
 pub use function::{Function, IntoOutput};
 pub use gradient::{Grad, ValueAndGrad, ValueAndGradWithAux, grad, value_and_grad};
 pub use jit::{CacheStats, Compiled, Jit, Lowered, jit};
 pub use reverse::{Pullback, Vjp, vjp};
+
+pub use pullback_autodiff::Hooks;
+pub use pullback_ir::{Emission, Hook, Stage};
+
+/// Gives a transform its `hooks`.
+macro_rules! hookable {
+    ($name:ident<$($p:ident),*>) => {
+        impl<$($p),*> $name<$($p),*> {
+            /// With hooks, which see each op the derivative is made of and may put others in its place.
+            pub fn hooks(self, hooks: $crate::transform::Hooks) -> Self {
+                $name { hooks, ..self }
+            }
+        }
+    };
+}
+pub(crate) use hookable;
 
 /// Gives a transform its `call`.
 macro_rules! callable {

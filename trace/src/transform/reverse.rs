@@ -6,9 +6,8 @@ use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::transform::forward::{floats, leaf_types};
 use crate::transform::record::{check_types, record};
-use crate::transform::{Args, Arguments, Function};
+use crate::transform::{Args, Arguments, Function, Hooks, hookable};
 use crate::tree::{self, Tree};
-use pullback_autodiff::Hooks;
 use pullback_ir::{Loc, Program, TensorType};
 use std::sync::Arc;
 
@@ -16,14 +15,17 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Vjp<F> {
     function: F,
+    hooks: Hooks,
     at: Loc,
 }
+
+hookable! { Vjp<F> }
 
 /// Evaluates a function once and keeps its pullback, which takes cotangents of the output to cotangents of the
 /// arguments, any number of times.
 #[track_caller]
 pub fn vjp<F>(function: F) -> Vjp<F> {
-    Vjp { function, at: Loc::caller() }
+    Vjp { function, hooks: Hooks::default(), at: Loc::caller() }
 }
 
 /// Takes cotangents of a function's output to cotangents of its arguments, at the point of the evaluation.
@@ -52,7 +54,7 @@ impl<F> Vjp<F> {
         let arguments = arguments.into_owned();
         let wrt = floats(&leaf_types(&tree::leaves(&arguments))?);
         let recording = record("vjp", self.at, &self.function, &arguments, true)?;
-        let autodiff = autodiff(&Hooks::default());
+        let autodiff = autodiff(&self.hooks);
         let linearized = autodiff.linearize(&recording.program, &wrt)?;
         let transposed = autodiff.transpose(&linearized.linear, linearized.residuals())?;
         let mut outputs = apply_program(&linearized.primal, &recording.inputs(&arguments), self.at)?;
