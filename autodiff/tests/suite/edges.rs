@@ -6,6 +6,7 @@ use pullback_ir::ops::elementwise::compare::Compare;
 use pullback_ir::ops::elementwise::unary::Unary;
 use pullback_ir::ops::reduce::reduce::Reducer;
 use pullback_ir::{Literal, Program};
+use pullback_runtime::Array;
 use std::f64::consts::PI;
 
 const INF: f64 = f64::INFINITY;
@@ -85,6 +86,67 @@ fn atan2_slopes() {
     let f = binary(Binary::Atan2);
     let at = [vector(&[1.0, 0.0, 3.0]), vector(&[2.0, -1.0, 0.0])];
     check_gradient(&f, &at, &[&[0.4, -1.0, 0.0], &[-0.2, -0.0, -1.0 / 3.0]], 1e-16);
+}
+
+/// `x / (x^2 + y^2)` and its like are numbers far beyond where their squares are.
+#[test]
+fn atan2_slopes_of_extreme_operands() {
+    let f = on_f64(&[&[], &[]], |b, p| Ok(vec![b.one(Binary::Atan2, p)?]));
+    let check = |y: f64, x: f64, by_y: f64, by_x: f64| {
+        check_gradient(&f, &[scalar(y), scalar(x)], &[&[by_y], &[by_x]], 1e-15);
+    };
+    check(1e200, 1e200, 5e-201, -5e-201);
+    check(1e-200, 1e-200, 5e199, -5e199);
+    check(3e300, -4e300, -1.6e-301, -1.2e-301);
+    check(3e-300, 4e-300, 1.6e299, -1.2e299);
+    check(1.5e308, 0.0, 0.0, -1.0 / 1.5e308);
+    check(0.0, 1e-307, 1e307, 0.0);
+    check(1e-320, 1e-10, 1e10, -1e-300);
+    check(1e-300, 1e-140, 1e140, -1e-20);
+    check(1e250, 1e200, 1e-300, -1e-250);
+    check(1e-310, 1e-308, 1.0 / 1e-308 / 1.0001, -(1e-310 / 1e-308) / 1e-308 / 1.0001);
+    check(5e-324, 5e-324, INF, -INF);
+    // Continuous where the scale changes.
+    for k in [-601, -600, -501, -500, -499, 499, 500, 501, 600] {
+        let m = 2f64.powi(k);
+        check(m, m, 0.5 / m, -0.5 / m);
+        check(m.next_down(), 0.0, 0.0, -1.0 / m.next_down());
+        check(m.next_up(), 0.0, 0.0, -1.0 / m.next_up());
+    }
+}
+
+#[test]
+fn atan2_slopes_of_extreme_operands_in_single_precision() {
+    let f = program("f", &[f32s(&[]), f32s(&[])], |b, p| Ok(vec![b.one(Binary::Atan2, p)?]));
+    let gradient = pullback_autodiff::grad(&f, &[0, 1]).unwrap();
+    let check = |y: f32, x: f32| {
+        let found = run(&gradient, &[Array::from(y), Array::from(x)]);
+        let (yy, xx) = (f64::from(y), f64::from(x));
+        let square = xx * xx + yy * yy;
+        for (found, due) in found.iter().zip([xx / square, -yy / square]) {
+            let (found, due) = (floats(found)[0], f64::from(due as f32));
+            // Four roundings, and what is below the normal numbers.
+            let allowed = 4.0 * f64::from(f32::EPSILON) * due.abs() + f64::from(f32::from_bits(2));
+            assert!(found == due || (found - due).abs() <= allowed, "({y:e}, {x:e}): {found:e}, not {due:e}");
+        }
+    };
+    let magnitudes: Vec<f32> = (-149..128).step_by(3).map(|k| 1.3 * 2f64.powi(k) as f32).collect();
+    for &y in &magnitudes {
+        for &x in &magnitudes {
+            check(y, x);
+            check(-y, x);
+        }
+    }
+}
+
+#[test]
+fn second_slopes_of_atan2_see_through_the_scale() {
+    let f = on_f64(&[&[], &[]], |b, p| Ok(vec![b.one(Binary::Atan2, p)?]));
+    let by_y = pullback_autodiff::grad(&f, &[0]).unwrap();
+    // d/dy x / (x^2 + y^2) = -2 x y / (x^2 + y^2)^2, and d/dx the same = (y^2 - x^2) / (x^2 + y^2)^2.
+    check_gradient(&by_y, &[scalar(1.0), scalar(2.0)], &[&[-4.0 / 25.0], &[-3.0 / 25.0]], 1e-15);
+    check_gradient(&by_y, &[scalar(1e-151), scalar(2e-151)], &[&[-4e302 / 25.0], &[-3e302 / 25.0]], 1e-15);
+    check_gradient(&by_y, &[scalar(1e153), scalar(2e153)], &[&[-4e-306 / 25.0], &[-3e-306 / 25.0]], 1e-15);
 }
 
 #[test]

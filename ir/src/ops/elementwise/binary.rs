@@ -217,12 +217,32 @@ fn pow_slope_by_exponent(b: &mut Builder, x: Value, y: Value, z: Value) -> Resul
     b.select(limit, zero, slope)
 }
 
-/// Slopes of `atan2(y, x)`: `x / (x^2 + y^2)` and `-y / (x^2 + y^2)`.
+/// Slopes of `atan2(y, x)`: `x / (x^2 + y^2)` and `-y / (x^2 + y^2)`, right wherever they are numbers of the type.
 fn atan2_slopes(b: &mut Builder, y: Value, x: Value) -> Result<[Value; 2], TypeError> {
+    let scale = atan2_scale(b, y, x)?;
+    let (x, y) = (b.mul(x, scale)?, b.mul(y, scale)?);
     let (xx, yy) = (b.mul(x, x)?, b.mul(y, y)?);
     let square = b.add(xx, yy)?;
     let (by_y, by_x) = (b.div(x, square)?, b.div(y, square)?);
+    let (by_y, by_x) = (b.mul(by_y, scale)?, b.mul(by_x, scale)?);
     Ok([by_y, b.neg(by_x)?])
+}
+
+/// A power of two by which both operands can be multiplied so that the sum of their squares neither overflows nor
+/// loses the larger one: 1 but for extreme operands. It has no slope, and the slopes of `atan2` do not depend on it.
+fn atan2_scale(b: &mut Builder, y: Value, x: Value) -> Result<Value, TypeError> {
+    let (bound, scale) = match b.ty(x).dtype {
+        DType::F32 => (60, 90),
+        _ => (500, 600),
+    };
+    let power = |k: i32| 2f64.powi(k);
+    let (xs, ys) = (b.unary(Unary::Abs, x)?, b.unary(Unary::Abs, y)?);
+    let larger = b.one(Max, &[xs, ys])?;
+    let (high, low) = (b.number_like(x, power(bound))?, b.number_like(x, power(-bound))?);
+    let (is_huge, is_tiny) = (b.compare(Compare::Gt, larger, high)?, b.compare(Compare::Lt, larger, low)?);
+    let [one, down, up] = [1.0, power(-scale), power(scale)].map(|number| b.number_like(x, number));
+    let scale = b.select(is_tiny, up?, one?)?;
+    b.select(is_huge, down?, scale)
 }
 
 /// Slope of `log(e^x + e^y)` by x: the weight `e^x / (e^x + e^y)`. Only at equal infinities, where the difference is
