@@ -20,8 +20,24 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
+//! [`vmap`] turns a function of one example into one of many, and composes with everything else:
+//!
+//! ```
+//! use pullback::prelude::*;
+//!
+//! let distance = |x: &Tensor, y: &Tensor| (x - y).square().sum().sqrt();
+//! let xs = Tensor::from([[0.0, 0.0], [3.0, 0.0]]);
+//! let from_each_to_each = vmap(vmap(distance).in_axes((None, 0))).in_axes((0, None));
+//! assert_eq!(jit(from_each_to_each).call((&xs, &xs))?.to_vec::<f64>()?, [0.0, 3.0, 3.0, 0.0]);
+//!
+//! let slopes = vmap(grad(distance)).in_axes((0, None)); // one gradient per example
+//! let slopes = slopes.call((&xs, &Tensor::from([0.0, 4.0])))?;
+//! assert_eq!(slopes.to_vec::<f64>()?, [0.0, -1.0, 0.6, -0.8]);
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! Functions are ordinary Rust functions on [`Tensor`]. Transforms ([`grad`], [`value_and_grad`], [`jvp`], [`vjp`],
-//! [`linearize`], [`jit`]) take functions and nest in any order; arguments and results are [trees](tree::Tree) of
+//! [`linearize`], [`jacobian`], [`hessian`], [`hvp`], [`vmap`], [`jit`]) take functions and nest in any order; arguments and results are [trees](tree::Tree) of
 //! tensors. Errors stay in the tensors they befall and come out where a value leaves: see [`Tensor`].
 #![forbid(unsafe_code)]
 
@@ -40,5 +56,6 @@ pub use pullback_runtime::Array;
 /// What a program that uses pullback needs nearly always.
 pub mod prelude {
     pub use crate::{DType, Error, Tensor, Tree, concat, einsum, stack, where_};
-    pub use crate::{grad, jit, jvp, linearize, value_and_grad, vjp};
+    pub use crate::{grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp};
+    pub use crate::{linearize, value_and_grad, vjp, vmap};
 }

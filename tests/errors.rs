@@ -149,6 +149,43 @@ fn indices_out_of_range_in_unused_results() {
 }
 
 #[test]
+fn lanes() {
+    let f = |x: &Tensor, y: &Tensor| x + y;
+    refused!(vmap(f).call((&zeros([3, 2]), &zeros([4, 2]))));
+    refused!(vmap(f).in_axes((0, -1)).call((&zeros([3, 2]), &zeros([2, 4]))));
+    refused!(vmap(f).call((&zeros([3]), &zeros([]))));
+    refused!(vmap(f).in_axes(None).call((&zeros([3]), &zeros([3]))));
+    refused!(vmap(f).in_axes((0, 0, 0)).call((&zeros([3]), &zeros([3]))));
+    refused!(vmap(f).out_axes(1).call((&zeros([3]), &zeros([3]))));
+    refused!(vmap(f).out_axes((0, None)).call((&zeros([3]), &zeros([3]))));
+    refused!(vmap(f).out_axes(None).call((&zeros([3]), &zeros([3]))));
+    let counted = Counted { weight: zeros([3]), steps: zeros([4]) };
+    refused!(vmap(|c: &Counted| &c.weight + &c.steps).call((&counted,)));
+    refused!(vmap(|x: &Tensor| x.reshape([5])).call((&zeros([3, 4]),)));
+    refused!(vmap(|x: &Tensor| x.item::<f64>().map(Tensor::from)).call((&zeros([3]),)));
+    refused!(jit(vmap(|i: &Tensor| zeros([3]).take(i, 0))).call((&Tensor::from([1i64, 3]),)));
+}
+
+#[test]
+fn jacobians() {
+    refused!(jacobian(|x: &Tensor| (x.sin(), x.gt(0))).call((&zeros([2]),)));
+    refused!(jacrev(|x: &Tensor| x.argmax(0)).call((&zeros([2]),)));
+    refused!(jacfwd(|x: &Tensor| x * x).call((&Tensor::from(3i32),)));
+    refused!(hessian(|x: &Tensor| x * x).call((&zeros([2]),)));
+    refused!(hvp(|x: &Tensor| x.sum()).call((&zeros([2]),), &zeros([3])));
+    let line = (zeros([2]), zeros([]));
+    refused!(hvp(|p: &(Tensor, Tensor)| p.0.sum() * &p.1).call((&line,), &(zeros([2]), zeros([1]))));
+}
+
+#[test]
+fn custom_calls_without_a_batch_contract() {
+    let ty = pullback::TensorType::new(DType::F64, [2]);
+    let nobody =
+        |x: &Tensor| pullback::custom::custom_call("test.nobody", 1, "", &[x], std::slice::from_ref(&ty));
+    refused!(vmap(nobody).call((&zeros([3, 2]),)));
+}
+
+#[test]
 fn compiled_signatures() {
     let f = jit(|x: &Tensor| x.sin()).compile((&zeros([2]),)).unwrap();
     refused!(f.call((&zeros([3]),)));

@@ -5,11 +5,14 @@
 mod generate;
 
 use generate::{Generated, Style, generate, register_sample_kernel};
+use pullback::ir::ops::control::custom_call::{CustomCall, SAMPLE_TARGET};
+use pullback::ir::ops::elementwise::binary::Binary;
 use pullback::ir::passes::{cse, dce, fold, simplify, simplify_with};
 use pullback::ir::sample::{Domain, SampleOperand};
-use pullback::ir::{Op, Program, text};
+use pullback::ir::{Literal, Loc, Op, Program, TensorType, text};
+use pullback::runtime::eval::evaluate_arrays;
 use pullback::runtime::{Array, Interpreter, RuntimeError, interpret};
-use pullback_autodiff as autodiff;
+use pullback_autodiff::{self as autodiff, Autodiff};
 use pullback_lower::{Options, lower};
 
 /// Runs a property on programs of several sizes.
@@ -153,4 +156,129 @@ fn derivatives_are_programs_that_simplify_exactly() {
         let simplified = simplify_with(&generated.program, &Interpreter);
         assert_same_bits(&expected, &interpret(&simplified, &arguments).unwrap(), "simplified vjp");
     });
+}
+
+/// Loops and branches cannot be batched yet.
+fn can_batch(program: &Program) -> bool {
+    let counts = program.op_counts();
+    !counts.contains_key("loop") && !counts.contains_key("branch")
+}
+
+/// The transforms with a batch contract for the kernel that samples call, which works on each element by itself.
+fn with_contract() -> Autodiff {
+    let mut autodiff = Autodiff::default();
+    autodiff.contracts.register_batch(SAMPLE_TARGET, 1, |call, batcher, args| {
+        let (operands, axis) = batcher.aligned(args)?;
+        let results = vec![batcher.builder.ty(operands[0]).clone()];
+        batcher.one(CustomCall { results, ..call.clone() }, &operands, axis)
+    });
+    autodiff
+}
+
+/// Arrays of one type, one after the other along a new first axis.
+fn stacked<'a>(ty: &TensorType, lanes: impl ExactSizeIterator<Item = &'a Array>) -> Array {
+    let shape: Vec<usize> = [lanes.len()].iter().chain(ty.shape.iter()).copied().collect();
+    let bits = lanes.flat_map(|lane| lane.to_literal().bits().collect::<Vec<u64>>()).collect();
+    Array::from_literal(&Literal::dense_bits(ty.with_shape(&shape[..]), bits).unwrap())
+}
+
+/// Lane `number` of an array along axis 0.
+fn lane(array: &Array, number: usize) -> Array {
+    let ty = array.ty().with_shape(array.shape().without(&[0]));
+    let (literal, n) = (array.to_literal(), ty.shape.elements());
+    let bits = (number * n..(number + 1) * n).map(|place| literal.bits_at(place)).collect();
+    Array::from_literal(&Literal::dense_bits(ty, bits).unwrap())
+}
+
+/// The program on lanes in the parameters that have them, against a loop over the lanes: the same bits, and a failure
+/// where one of the lanes fails.
+fn assert_lanes(
+    autodiff: &Autodiff,
+    program: &Program,
+    lanes: &[Vec<Array>],
+    has_lanes: impl Fn(usize) -> bool,
+) {
+    let types = program.param_types();
+    let in_axes: Vec<Option<usize>> = (0..types.len()).map(|i| has_lanes(i).then_some(0)).collect();
+    let out_axes = vec![Some(0); program.outputs().len()];
+    let batched = autodiff.batch(program, &in_axes, &out_axes, lanes.len()).unwrap();
+    batched.verify().unwrap();
+    let argument = |i: usize| match in_axes[i] {
+        Some(_) => stacked(&types[i], lanes.iter().map(|lane| &lane[i])),
+        None => lanes[0][i].clone(),
+    };
+    let found = interpret(&batched, &(0..types.len()).map(argument).collect::<Vec<_>>());
+    let due = (0..lanes.len()).map(|number| {
+        let own = |i: usize| lanes[if has_lanes(i) { number } else { 0 }][i].clone();
+        interpret(program, &(0..types.len()).map(own).collect::<Vec<_>>())
+    });
+    assert_same_lanes(&due.collect(), &found);
+}
+
+fn assert_same_lanes(due: &Result<Vec<Vec<Array>>, RuntimeError>, found: &Result<Vec<Array>, RuntimeError>) {
+    match (due, found) {
+        (Ok(due), Ok(found)) => {
+            for (number, due) in due.iter().enumerate() {
+                let found: Vec<Array> = found.iter().map(|found| lane(found, number)).collect();
+                assert_same_bits(due, &found, &format!("lane {number}"));
+            }
+        }
+        (Err(_), Err(_)) => {}
+        (Ok(_), Err(error)) => panic!("no lane fails: {error}"),
+        (Err(error), Ok(_)) => panic!("a lane fails: {error}"),
+    }
+}
+
+#[test]
+fn lanes_have_the_bits_of_a_loop() {
+    let autodiff = with_contract();
+    for_programs(Style::Any, |seed, generated| {
+        if !can_batch(&generated.program) {
+            return;
+        }
+        let lanes: Vec<Vec<Array>> =
+            (0..1 + seed % 3).map(|lane| generated.arguments(seed + 1000 * lane)).collect();
+        assert_lanes(&autodiff, &generated.program, &lanes, |_| true);
+        assert_lanes(&autodiff, &generated.program, &lanes, |i| seed >> (i % 8) & 1 == 1);
+    });
+}
+
+#[test]
+fn lanes_of_derivatives_have_the_bits_of_a_loop() {
+    let autodiff = with_contract();
+    for_programs(Style::Smooth, |seed, generated| {
+        let program = &generated.program.inline_calls();
+        if program.op_counts().contains_key("custom_call") || !can_batch(program) {
+            return;
+        }
+        let vjp = autodiff.vjp(program, &floats(program)).unwrap();
+        let outputs = program.output_types().into_iter().filter(|ty| ty.dtype.is_float());
+        let cotangents = outputs.map(|ty| SampleOperand::new(ty, Domain::Uniform(-1.0, 1.0)));
+        let vjp = generated.derived(vjp, cotangents);
+        let lanes: Vec<Vec<Array>> = (0..3).map(|lane| vjp.arguments(seed + 1000 * lane)).collect();
+        assert_lanes(&autodiff, &vjp.program, &lanes, |_| true);
+        assert_lanes(&autodiff, &vjp.program, &lanes, |i| seed >> (i % 8) & 1 == 1);
+        // The derivative of the batched program is the batched derivative.
+        let some = |n: usize| vec![Some(0); n];
+        let batched =
+            autodiff.batch(program, &some(program.params().len()), &some(program.outputs().len()), 3);
+        let derived = autodiff.vjp(&batched.unwrap(), &floats(program)).unwrap();
+        let types = vjp.program.param_types();
+        let argument = |i: usize| stacked(&types[i], lanes.iter().map(|lane| &lane[i]));
+        let found = interpret(&derived, &(0..types.len()).map(argument).collect::<Vec<_>>());
+        let due = lanes.iter().map(|own| Ok(without_signs_of_zero(interpret(&vjp.program, own)?))).collect();
+        assert_same_lanes(&due, &found.map(without_signs_of_zero));
+    });
+}
+
+/// The arrays with every zero positive: contributions of zero may come in another order.
+fn without_signs_of_zero(arrays: Vec<Array>) -> Vec<Array> {
+    let positive = |array: Array| {
+        if !array.dtype().is_float() {
+            return array;
+        }
+        let zero = Array::zeros(array.ty().clone()).unwrap();
+        evaluate_arrays(&Binary::Add.into(), Loc::UNKNOWN, &[array, zero]).unwrap().remove(0)
+    };
+    arrays.into_iter().map(positive).collect()
 }

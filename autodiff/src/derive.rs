@@ -20,7 +20,7 @@ pub struct Linearization {
     pub outputs: Vec<Value>,
     /// The derivative, for [`Autodiff::push_forward`] and [`Autodiff::pull_back`].
     pub linearized: Linearized,
-    residuals: Vec<Value>,
+    pub(crate) residuals: Vec<Value>,
 }
 
 impl Autodiff {
@@ -182,6 +182,14 @@ impl Autodiff {
         let (outputs, gradients) = self.value_and_grad_into(&mut builder, program, &args, wrt)?;
         Ok(end(builder, &[outputs, gradients].concat()))
     }
+
+    /// The Hessian of the only output, a float scalar, times a direction, forward over reverse:
+    /// `params.., direction in wrt.. -> products`, without the Hessian itself.
+    pub fn hvp(&self, program: &Program, wrt: &[usize]) -> Result<Program, AdError> {
+        let along = self.jvp(&self.grad(program, wrt)?, wrt)?;
+        let products = along.outputs()[wrt.len()..].to_vec();
+        Ok(prune(&along.with_outputs(&products)))
+    }
 }
 
 /// [`Autodiff::linearize`] without contracts and hooks.
@@ -214,8 +222,13 @@ pub fn value_and_grad(program: &Program, wrt: &[usize]) -> Result<Program, AdErr
     Autodiff::default().value_and_grad(program, wrt)
 }
 
+/// [`Autodiff::hvp`] without contracts and hooks.
+pub fn hvp(program: &Program, wrt: &[usize]) -> Result<Program, AdError> {
+    Autodiff::default().hvp(program, wrt)
+}
+
 /// A builder with the parameters of a program. All of them are kept, used or not.
-fn begin(program: &Program, suffix: &str) -> (Builder, Vec<Value>) {
+pub(crate) fn begin(program: &Program, suffix: &str) -> (Builder, Vec<Value>) {
     let mut builder = Builder::new(&format!("{}_{suffix}", program.name()));
     let args = program.param_types().into_iter().map(|ty| builder.param(ty)).collect();
     (builder, args)
@@ -223,11 +236,11 @@ fn begin(program: &Program, suffix: &str) -> (Builder, Vec<Value>) {
 
 /// The program without what the composition turned out not to need: it owes its outputs, and of the checks those that
 /// they depend on.
-fn end(builder: Builder, outputs: &[Value]) -> Program {
+pub(crate) fn end(builder: Builder, outputs: &[Value]) -> Program {
     prune(&builder.finish(outputs))
 }
 
-fn wrt_types(program: &Program, wrt: &[usize]) -> Vec<TensorType> {
+pub(crate) fn wrt_types(program: &Program, wrt: &[usize]) -> Vec<TensorType> {
     wrt.iter().map(|&i| program.ty(program.params()[i]).clone()).collect()
 }
 

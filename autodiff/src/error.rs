@@ -34,6 +34,16 @@ pub enum AdError {
         /// Its type.
         ty: TensorType,
     },
+    /// A Jacobian was asked of a program with an output that is not a float.
+    #[error(
+        "output {index} has type {ty}, and only floats have derivatives; convert it to a float, or leave it out"
+    )]
+    OutputNotFloat {
+        /// Number of the output.
+        index: usize,
+        /// Its type.
+        ty: TensorType,
+    },
     /// A gradient was asked of a program whose output is not one float scalar.
     #[error(
         "GradientRequiresScalarOutput: the output of @{program} is {found}, and a gradient needs one float scalar; \

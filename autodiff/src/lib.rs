@@ -14,6 +14,7 @@ mod control;
 mod custom;
 mod derive;
 mod error;
+mod jacobian;
 mod linearize;
 mod options;
 mod transpose;
@@ -21,8 +22,9 @@ mod verify_linear;
 
 pub use batch::batch;
 pub use custom::Contracts;
-pub use derive::{Linearization, grad, jvp, linearize, transpose, value_and_grad, vjp};
+pub use derive::{Linearization, grad, hvp, jvp, linearize, transpose, value_and_grad, vjp};
 pub use error::AdError;
+pub use jacobian::{jacfwd, jacobian, jacrev};
 pub use linearize::Linearized;
 pub use options::{Autodiff, Hooks};
 pub use verify_linear::verify_linear;

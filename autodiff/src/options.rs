@@ -14,6 +14,13 @@ pub struct Autodiff {
     pub hooks: Hooks,
 }
 
+impl Autodiff {
+    /// The same transforms, watched by nobody.
+    pub(crate) fn without_hooks(&self) -> Autodiff {
+        Autodiff { contracts: self.contracts.clone(), hooks: Hooks::default() }
+    }
+}
+
 /// Hooks, one per place where transforms emit ops. A hook sees the ops that a derivative consists of; ops copied
 /// from the program that is differentiated are not shown to it.
 #[derive(Clone, Default)]

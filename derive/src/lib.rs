@@ -75,6 +75,18 @@ fn expand(mut input: DeriveInput) -> Result<Tokens> {
                 #rebuild
             }
         }
+
+        #[automatically_derived]
+        impl #impls ::pullback::transform::Codomain for #name #types #clause {
+            type Jacobian<PartOfJacobian: ::pullback::tree::Tree> =
+                ::std::collections::BTreeMap<::std::string::String, PartOfJacobian>;
+            fn jacobian<PartOfJacobian: ::pullback::tree::Tree>(
+                &self,
+                next: &mut dyn ::core::ops::FnMut() -> PartOfJacobian,
+            ) -> Self::Jacobian<PartOfJacobian> {
+                ::pullback::transform::by_path(self, next)
+            }
+        }
     })
 }
 

@@ -30,7 +30,7 @@ pub enum Error {
     #[error(
         "ValueUnknownWhileTracing: the value of {ty} made at {made} is asked for at {asked}, but {transform} (at \
          {transform_at}) records the function without values; compute with select instead of branching on the \
-         value, or read it outside the compiled function"
+         value, or read it outside the recorded function"
     )]
     ValueUnknownWhileTracing {
         /// Type of the tensor.
@@ -66,7 +66,7 @@ pub enum Error {
     #[error(
         "GradientRequiresScalarOutput: {transform} (at {at}) differentiates functions with one float scalar as \
          output, and this one returned {found}; reduce it by sum() or mean() and convert it if it is no float, or use \
-         vjp with a cotangent of that type for the rows of its Jacobian"
+         jacobian for the derivative of all of it"
     )]
     GradientRequiresScalarOutput {
         /// The transform.
@@ -99,6 +99,56 @@ pub enum Error {
         transform: &'static str,
         /// Number of the argument.
         argument: usize,
+        /// Where the transform was made.
+        at: Loc,
+    },
+    /// Lanes were said to lie along an axis that a tensor does not have.
+    #[error(
+        "{transform} (at {at}): {what} is {axis} for {place}, which is {ty}{}: choose an axis it has, or None for what \
+         is the same in every lane",
+        if *what == "out_axes" { " in each lane" } else { "" }
+    )]
+    LaneAxis {
+        /// The transform.
+        transform: &'static str,
+        /// `in_axes` or `out_axes`.
+        what: &'static str,
+        /// Which tensor.
+        place: String,
+        /// Its type; of an output that in one lane.
+        ty: TensorType,
+        /// The axis as written.
+        axis: i64,
+        /// Where the transform was made.
+        at: Loc,
+    },
+    /// Two tensors have different numbers of lanes.
+    #[error(
+        "{transform} (at {at}) maps over {first}, and over {other}: give both as many lanes, choose other axes with \
+         in_axes, or in_axes None for what is the same in every lane"
+    )]
+    LaneCountsDiffer {
+        /// The transform.
+        transform: &'static str,
+        /// Number of lanes, axis, argument and type of the one.
+        first: String,
+        /// The same of the other.
+        other: String,
+        /// Where the transform was made.
+        at: Loc,
+    },
+    /// An output that is not a float was to be differentiated.
+    #[error(
+        "NotDifferentiable: {transform} (at {at}) cannot differentiate {output}, which has type {found}: only f32 and \
+         f64 have derivatives; convert it to a float, or do not return it"
+    )]
+    OutputNotDifferentiable {
+        /// The transform.
+        transform: &'static str,
+        /// Which output, with the path inside it.
+        output: String,
+        /// Its type.
+        found: TensorType,
         /// Where the transform was made.
         at: Loc,
     },

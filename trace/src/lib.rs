@@ -30,5 +30,7 @@ pub use ops::{IndexMode, Slices, Span, concat, einsum, stack, where_};
 /// Makes a type a tree: see [`tree::Tree`].
 pub use pullback_derive::Tree;
 pub use tensor::Tensor;
-pub use transform::{grad, jit, jvp, linearize, value_and_grad, vjp};
+pub use transform::{
+    grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp, linearize, value_and_grad, vjp, vmap,
+};
 pub use tree::Tree;

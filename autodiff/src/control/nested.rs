@@ -147,7 +147,7 @@ impl Nested {
 }
 
 /// The transpose of a program as a program: known parameters, then cotangents of the outputs that have one.
-fn transpose_program(
+pub(crate) fn transpose_program(
     autodiff: &Autodiff,
     nested: &mut Nested,
     program: &Program,

@@ -173,6 +173,11 @@ pub(crate) fn argument_name<A: Args>(arguments: &A, position: usize) -> String {
     part_name("argument", &tree::paths(arguments)[position])
 }
 
+/// `output 0 at .loss`, or `the output` where it is one tensor.
+pub(crate) fn output_name(path: &str) -> String {
+    if path.is_empty() { "the output".to_string() } else { part_name("output", path) }
+}
+
 /// A path into a tuple in words.
 pub(crate) fn part_name(kind: &str, path: &str) -> String {
     let path = path.trim_start_matches('.');

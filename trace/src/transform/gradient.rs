@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::transform::arguments::differentiated;
 use crate::transform::record::{Recording, record};
-use crate::transform::{Arg, Args, First, Function, Hooks, Select, callable, hookable};
+use crate::transform::{Args, First, Function, Hooks, Select, callable, hookable, selection};
 use crate::tree::{self, Tree};
 use pullback_ir::passes::prune;
 use pullback_ir::{Builder, Loc, Value};
@@ -42,27 +42,17 @@ pub fn value_and_grad<F>(function: F) -> ValueAndGrad<F> {
     ValueAndGrad { function, select: First, hooks: Hooks::default(), at: Loc::caller() }
 }
 
-macro_rules! selection {
+macro_rules! gradient {
     ($name:ident) => {
-        impl<F, S> $name<F, S> {
-            /// With respect to argument `N`, counted from 0.
-            pub fn argnum<const N: usize>(self) -> $name<F, Arg<N>> {
-                self.argnums(Arg::<N>)
-            }
-
-            /// With respect to the arguments selected: `(Arg::<0>, Arg::<2>)`, or [`All`](crate::transform::All).
-            pub fn argnums<T>(self, select: T) -> $name<F, T> {
-                $name { function: self.function, select, hooks: self.hooks, at: self.at }
-            }
-        }
+        selection! { $name { hooks } }
         hookable! { $name<F, S> }
         callable! { $name<F, S> }
     };
 }
 
-selection! { Grad }
-selection! { ValueAndGrad }
-selection! { ValueAndGradWithAux }
+gradient! { Grad }
+gradient! { ValueAndGrad }
+gradient! { ValueAndGradWithAux }
 
 /// The value of a function, what it returns besides, and its gradient: see [`ValueAndGrad::with_aux`].
 #[derive(Clone)]
@@ -83,7 +73,7 @@ impl<F, S> ValueAndGrad<F, S> {
 
 /// The function as a program whose first output is the loss, and the positions of the parameters to differentiate
 /// with respect to.
-fn prepare<A: Args, F: Function<A>, S: Select<A>>(
+pub(super) fn prepare<A: Args, F: Function<A>, S: Select<A>>(
     transform: &'static str,
     (function, select, at): (&F, &S, Loc),
     arguments: &A,

@@ -36,17 +36,25 @@ mod emit;
 mod forward;
 mod function;
 mod gradient;
+mod jacobian;
 mod jit;
+mod lanes;
 mod record;
 mod reverse;
+mod second;
+mod vmap;
 
 pub use arguments::{All, Arg, Args, Arguments, First, Pick, Select};
 pub use emit::emit_into;
 pub use forward::{Jvp, Linear, Linearize, jvp, linearize};
 pub use function::{Function, IntoOutput};
 pub use gradient::{Grad, ValueAndGrad, ValueAndGradWithAux, grad, value_and_grad};
+pub use jacobian::{Codomain, Jacobian, by_path, jacfwd, jacobian, jacrev};
 pub use jit::{CacheStats, Compiled, Jit, Lowered, jit};
+pub use lanes::Lanes;
 pub use reverse::{Pullback, Vjp, vjp};
+pub use second::{Hessian, Hvp, hessian, hvp};
+pub use vmap::{Vmap, vmap};
 
 pub use pullback_autodiff::Hooks;
 pub use pullback_ir::{Emission, Hook, Stage};
@@ -82,3 +90,21 @@ macro_rules! callable {
     };
 }
 pub(crate) use callable;
+
+/// Gives a transform the choice of arguments to differentiate with respect to; listed are its other fields.
+macro_rules! selection {
+    ($name:ident { $($field:ident),* }) => {
+        impl<F, S> $name<F, S> {
+            /// With respect to argument `N`, counted from 0.
+            pub fn argnum<const N: usize>(self) -> $name<F, $crate::transform::Arg<N>> {
+                self.argnums($crate::transform::Arg::<N>)
+            }
+
+            /// With respect to the arguments selected: `(Arg::<0>, Arg::<2>)`, or [`All`](crate::transform::All).
+            pub fn argnums<T>(self, select: T) -> $name<F, T> {
+                $name { function: self.function, select, at: self.at, $($field: self.$field),* }
+            }
+        }
+    };
+}
+pub(crate) use selection;

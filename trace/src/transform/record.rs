@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::trace::Trace;
-use crate::transform::arguments::part_name;
+use crate::transform::arguments::{output_name, part_name};
 use crate::transform::{Args, Function};
 use crate::tree;
 use pullback_ir::{Loc, Program, TensorType};
@@ -63,8 +63,9 @@ pub(crate) fn check_types<T: tree::Tree>(
         if found != expected {
             let argument = match kind {
                 "tangent" => part_name("argument", &path),
-                _ if path.is_empty() => "the output".to_string(),
-                _ => part_name("output", &path),
+                "direction" if path.is_empty() => "the argument".to_string(),
+                "direction" => format!("the argument at {path}"),
+                _ => output_name(&path),
             };
             let (expected, found) = (expected.clone(), found.clone());
             return Err(Error::TangentType { kind, argument, expected, found, at });
