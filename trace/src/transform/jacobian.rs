@@ -48,10 +48,10 @@ impl Mode {
 /// (see [`Codomain`]). Dtypes are those of the output.
 ///
 /// ```
-/// use pullback::prelude::*;
+/// use pullback_trace::{Error, Tensor, jacobian, stack, transform::All};
 ///
 /// let polar = |r: &Tensor, angle: &Tensor| stack(&[r * angle.cos(), r * angle.sin()], 0);
-/// let (by_r, by_angle) = jacobian(polar).argnums(pullback::transform::All).call((&Tensor::from(2.0), &Tensor::from(0.0)))?;
+/// let (by_r, by_angle) = jacobian(polar).argnums(All).call((&Tensor::from(2.0), &Tensor::from(0.0)))?;
 /// assert_eq!(by_r.to_vec::<f64>()?, [1.0, 0.0]);
 /// assert_eq!(by_angle.to_vec::<f64>()?, [0.0, 2.0]);
 /// # Ok::<(), Error>(())

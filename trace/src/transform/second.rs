@@ -30,7 +30,7 @@ pub struct Hessian<F, S = First> {
 /// shape twice over; of a tuple a tuple of tuples; of a struct a map with a struct for each path.
 ///
 /// ```
-/// use pullback::prelude::*;
+/// use pullback_trace::{Error, Tensor, hessian, jit};
 ///
 /// let f = |x: &Tensor| x.powi(3).sum();
 /// let second = jit(hessian(f)).call((&Tensor::from([1.0, 2.0]),))?;
@@ -79,7 +79,7 @@ pub struct Hvp<F, S = First> {
 /// arguments, and the direction.
 ///
 /// ```
-/// use pullback::prelude::*;
+/// use pullback_trace::{Error, Tensor, hvp};
 ///
 /// let f = |x: &Tensor| x.powi(3).sum();
 /// let (x, direction) = (Tensor::from([1.0, 2.0]), Tensor::from([1.0, -1.0]));

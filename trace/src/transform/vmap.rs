@@ -32,7 +32,7 @@ pub struct Vmap<F> {
 /// another order.
 ///
 /// ```
-/// use pullback::prelude::*;
+/// use pullback_trace::{Error, Tensor, grad, jit, vmap};
 ///
 /// // Gradients of a loss for each example by itself.
 /// let loss = |w: &Tensor, x: &Tensor| (w * x).sum().square();
