@@ -179,11 +179,6 @@ impl Program {
         self.order.is_empty()
     }
 
-    /// Whether any of its own values is a stack.
-    pub fn holds_stacks(&self) -> bool {
-        self.values.values().any(|value| value.ty.is_stack())
-    }
-
     /// Number of values, parameters included.
     pub fn value_count(&self) -> usize {
         self.values.len()

@@ -2,10 +2,11 @@
 
 use crate::code::Launch;
 use crate::combine::combine_blocks;
+use crate::control::{Stack, run_branch, run_loop};
 use crate::jit::Entry;
 use crate::kernel::BufferId;
 use crate::plan::MemoryPlan;
-use crate::schedule::{Combine, Evaluate, Gemm, Place, Schedule, Step};
+use crate::schedule::{Buffer as ScheduleBuffer, Combine, Evaluate, Gemm, Place, Schedule, Step};
 use crate::scratch::{Scratch, Shelf};
 use crate::sweep::Sweep;
 use pullback_ir::{DType, TensorType};
@@ -19,12 +20,14 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Executable(Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     name: String,
     params: Vec<TensorType>,
     outputs: Vec<TensorType>,
     /// The element type that all parameters and outputs have, if they have one.
     uniform: Option<DType>,
+    /// Whether a parameter or output is a stack.
+    has_stacks: bool,
     steps: Vec<Run>,
     schedule: Arc<Schedule>,
     plan: MemoryPlan,
@@ -34,6 +37,8 @@ struct Inner {
     param_buffers: Vec<(u32, u32)>,
     /// The buffer of each output.
     output_buffers: Vec<u32>,
+    /// Programs that steps run.
+    nested: Vec<Executable>,
     shelf: Shelf,
 }
 
@@ -77,13 +82,13 @@ fn gcd(a: usize, b: usize) -> usize {
 
 /// The table of addresses, shared by the threads of a call.
 #[derive(Clone, Copy)]
-struct Table(*const *mut u8);
+pub(crate) struct Table(*const *mut u8);
 
 // SAFETY: threads only read the table, and write to disjoint elements of the buffers.
 unsafe impl Sync for Table {}
 
 impl Table {
-    fn buffer(self, BufferId(id): BufferId) -> *mut u8 {
+    pub(crate) fn buffer(self, BufferId(id): BufferId) -> *mut u8 {
         // SAFETY: the table has an entry for every buffer of the schedule.
         unsafe { *self.0.add(id as usize) }
     }
@@ -94,6 +99,7 @@ impl Table {
 }
 
 impl Executable {
+    #[allow(clippy::too_many_arguments)] // The parts of a lowered program, each once.
     pub(crate) fn new(
         name: &str,
         params: Vec<TensorType>,
@@ -102,10 +108,12 @@ impl Executable {
         sweeps: &[Sweep],
         plan: MemoryPlan,
         code: Vec<Option<(Entry, Launch)>>,
+        nested: Vec<Executable>,
     ) -> Executable {
         let mut types = params.iter().chain(&outputs).map(|ty| ty.dtype);
         let first = types.next();
         let uniform = first.filter(|&dtype| types.all(|other| other == dtype));
+        let has_stacks = params.iter().chain(&outputs).any(TensorType::is_stack);
         let steps = sweeps.iter().map(|sweep| run(sweep, &code)).collect();
         let mut param_buffers = Vec::new();
         let mut constants = Vec::new();
@@ -123,12 +131,14 @@ impl Executable {
             steps,
             constants,
             params,
+            has_stacks,
             outputs,
             uniform,
             schedule,
             plan,
             param_buffers,
             output_buffers,
+            nested,
             shelf: Shelf::default(),
         }))
     }
@@ -151,6 +161,9 @@ impl Executable {
             if argument.ty() != expected {
                 return Err(inner.wrong_argument(index, argument.ty().clone()));
             }
+        }
+        if inner.has_stacks {
+            return inner.call_with_stacks(arguments);
         }
         let mut outputs: Vec<Array> = inner.outputs.iter().cloned().map(Array::unspecified).collect();
         let mut scratch = inner.scratch();
@@ -267,8 +280,105 @@ impl Inner {
         RuntimeError::OutputType { program: self.name.clone(), index, expected, found }
     }
 
+    /// Runs the program on arguments some of which, or of whose outputs, are stacks.
+    fn call_with_stacks(&self, arguments: &[Array]) -> Result<Vec<Array>, RuntimeError> {
+        let stack = |array: &Array| array.ty().is_stack().then(|| Stack::from_array(array));
+        let mut given: Vec<Option<Stack>> = arguments.iter().map(stack).collect();
+        let parameters: Vec<*mut u8> = arguments
+            .iter()
+            .zip(&mut given)
+            .map(|(array, stack)| match stack {
+                Some(stack) => (stack as *mut Stack).cast(),
+                None => array.view().bytes().as_ptr().cast_mut(),
+            })
+            .collect();
+        let tensor = |ty: &TensorType| (!ty.is_stack()).then(|| Array::unspecified(ty.clone()));
+        let mut tensors: Vec<Option<Array>> = self.outputs.iter().map(tensor).collect();
+        let mut stacks: Vec<Stack> = self.outputs.iter().map(Stack::new).collect();
+        let outputs: Vec<*mut u8> = tensors
+            .iter_mut()
+            .zip(&mut stacks)
+            .map(|(tensor, stack)| match tensor {
+                Some(tensor) => tensor.view_mut().start(),
+                None => (stack as *mut Stack).cast(),
+            })
+            .collect();
+        // SAFETY: arguments have been checked, and outputs have their types.
+        unsafe { self.run_once(&parameters, &outputs)? };
+        let results = tensors.into_iter().zip(&stacks).zip(&self.outputs);
+        Ok(results.map(|((tensor, stack), ty)| tensor.unwrap_or_else(|| stack.to_array(ty))).collect())
+    }
+
+    /// A program that steps run.
+    pub(crate) fn nested(&self, number: usize) -> &Inner {
+        &self.nested[number].0
+    }
+
+    /// Types of the parameters.
+    pub(crate) fn param_types(&self) -> &[TensorType] {
+        &self.params
+    }
+
+    /// Types of the outputs.
+    pub(crate) fn output_types(&self) -> &[TensorType] {
+        &self.outputs
+    }
+
+    /// Type of a buffer.
+    pub(crate) fn ty(&self, buffer: BufferId) -> &TensorType {
+        &self.schedule.buffer(buffer).ty
+    }
+
+    /// Puts the addresses of arguments and outputs into the table.
+    pub(crate) fn set(&self, scratch: &mut Scratch, arguments: &[*mut u8], outputs: &[*mut u8]) {
+        for &(buffer, number) in &self.param_buffers {
+            scratch.table[buffer as usize] = arguments[number as usize];
+        }
+        for (&buffer, &output) in self.output_buffers.iter().zip(outputs) {
+            scratch.table[buffer as usize] = output;
+        }
+    }
+
+    /// Runs the program on arguments at these addresses.
+    ///
+    /// # Safety
+    /// There lie values of the types of the parameters and outputs; the outputs are nobody else's.
+    pub(crate) unsafe fn run_once(
+        &self,
+        arguments: &[*mut u8],
+        outputs: &[*mut u8],
+    ) -> Result<(), RuntimeError> {
+        let mut scratch = self.scratch();
+        self.set(&mut scratch, arguments, outputs);
+        // SAFETY: the caller's contract.
+        let done = unsafe { self.run(&scratch) };
+        self.put_back(scratch);
+        done
+    }
+
+    /// Leaves scratch memory to the next call.
+    pub(crate) fn put_back(&self, scratch: Box<Scratch>) {
+        self.shelf.give(scratch);
+    }
+
+    /// Copies a buffer to another of the same type.
+    ///
+    /// # Safety
+    /// As for [`Inner::run`].
+    pub(crate) unsafe fn copy(&self, table: Table, from: BufferId, to: BufferId) {
+        let ty = self.ty(to);
+        let (from, to) = (table.buffer(from), table.buffer(to));
+        if ty.is_stack() {
+            // SAFETY: the addresses of two stacks.
+            unsafe { (*to.cast::<Stack>()).copy_from(ty, &*from.cast::<Stack>()) };
+        } else {
+            // SAFETY: two buffers of so many bytes.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, ty.bytes()) };
+        }
+    }
+
     /// Scratch memory that no other call uses.
-    fn scratch(&self) -> Box<Scratch> {
+    pub(crate) fn scratch(&self) -> Box<Scratch> {
         self.shelf.take().unwrap_or_else(|| self.new_scratch())
     }
 
@@ -283,7 +393,14 @@ impl Inner {
         for (buffer, array) in &self.constants {
             table[*buffer as usize] = array.view().bytes().as_ptr().cast_mut();
         }
-        Box::new(Scratch { table, memory })
+        let is_stack = |buffer: &&ScheduleBuffer| buffer.ty.is_stack() && buffer.place == Place::Scratch;
+        let mut stacks: Box<[Stack]> =
+            self.schedule.buffers.iter().filter(is_stack).map(|buffer| Stack::new(&buffer.ty)).collect();
+        let entries = table.iter_mut().zip(&self.schedule.buffers).filter(|(_, buffer)| is_stack(buffer));
+        for ((entry, _), stack) in entries.zip(&mut stacks) {
+            *entry = (stack as *mut Stack).cast();
+        }
+        Box::new(Scratch { table, memory, stacks })
     }
 
     /// Runs all steps.
@@ -291,7 +408,7 @@ impl Inner {
     /// # Safety
     /// The table of the scratch holds the addresses of arguments and outputs of the program's types; the outputs are
     /// nobody else's.
-    unsafe fn run(&self, scratch: &Scratch) -> Result<(), RuntimeError> {
+    pub(crate) unsafe fn run(&self, scratch: &Scratch) -> Result<(), RuntimeError> {
         let table = Table(scratch.table.as_ptr());
         for run in &self.steps {
             match run {
@@ -340,11 +457,12 @@ impl Inner {
             Step::Gemm(gemm) => unsafe { run_gemm(table, gemm) },
             // SAFETY: the caller's contract.
             Step::Evaluate(evaluate) => unsafe { self.evaluate(table, evaluate)? },
-            Step::Copy { from, to } => {
-                let bytes = self.schedule.buffer(*to).ty.bytes();
-                // SAFETY: two buffers of so many bytes.
-                unsafe { std::ptr::copy_nonoverlapping(table.buffer(*from), table.buffer(*to), bytes) };
-            }
+            // SAFETY: the caller's contract.
+            Step::Loop(step) => unsafe { run_loop(self, table, step)? },
+            // SAFETY: the caller's contract.
+            Step::Branch(step) => unsafe { run_branch(self, table, step)? },
+            // SAFETY: the caller's contract.
+            Step::Copy { from, to } => unsafe { self.copy(table, *from, *to) },
         }
         Ok(())
     }

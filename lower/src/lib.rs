@@ -5,6 +5,7 @@
 mod cache;
 mod code;
 mod combine;
+pub mod control;
 pub mod emit;
 mod error;
 mod executable;

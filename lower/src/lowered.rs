@@ -11,6 +11,7 @@ use crate::prepare::prepare;
 use crate::schedule::{Schedule, Step};
 use crate::sweep::{Sweep, sweeps};
 use pullback_ir::Program;
+use pullback_ir::ops::control::looping::Trip;
 use std::fmt;
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ impl Default for Options {
 }
 
 /// A lowered program: fused, scheduled and planned, not yet compiled.
+#[derive(Debug)]
 pub struct Lowered {
     program: Program,
     schedule: Arc<Schedule>,
@@ -48,17 +50,24 @@ pub struct Cost {
 
 /// Fuses, schedules and plans a program.
 pub fn lower(program: &Program, options: &Options) -> Result<Lowered, LowerError> {
-    let program = prepare(program);
-    if program.holds_stacks() {
-        return Err(LowerError::Stack { program: program.name().into() });
-    }
-    let schedule = fuse(&program, options.small);
-    let sweeps = sweeps(&schedule);
-    let plan = plan(&schedule, &sweeps);
-    Ok(Lowered { program, schedule: Arc::new(schedule), sweeps, plan })
+    Ok(Lowered::new(prepare(program), options.small))
+}
+
+/// Launches of the kernels among the steps of a program, and of those nested in it.
+struct Launches {
+    steps: Vec<Option<Launch>>,
+    nested: Vec<Launches>,
 }
 
 impl Lowered {
+    /// Lowers a prepared program, and the programs nested in it.
+    pub(crate) fn new(program: Program, small: usize) -> Lowered {
+        let schedule = fuse(&program, small);
+        let sweeps = sweeps(&schedule);
+        let plan = plan(&schedule, &sweeps);
+        Lowered { program, schedule: Arc::new(schedule), sweeps, plan }
+    }
+
     /// The program after calls were inlined and it was simplified.
     pub fn program(&self) -> &Program {
         &self.program
@@ -79,9 +88,11 @@ impl Lowered {
         &self.plan
     }
 
-    /// What a call costs.
+    /// What a call costs. Nested programs count as often as is known that they run: a loop whose number of iterations
+    /// depends on data once, and of the arms of a branch the most expensive.
     pub fn cost(&self) -> Cost {
         let mut cost = Cost { steps: self.schedule.steps.len() as u64, ..Cost::default() };
+        let nested: Vec<Cost> = self.schedule.nested.iter().map(Lowered::cost).collect();
         for step in &self.schedule.steps {
             match step {
                 Step::Kernel(kernel) => kernel_cost(&mut cost, kernel),
@@ -90,6 +101,19 @@ impl Lowered {
                     cost.operations += 2 * (e.batch * e.m * e.n * e.k) as u64;
                     let elements = e.batch * (e.m * e.k + e.k * e.n + e.m * e.n);
                     cost.bytes += (elements * gemm.dtype.size()) as u64;
+                }
+                Step::Loop(step) => {
+                    let trips = match step.op.trip {
+                        Trip::Count(n) => n as u64,
+                        Trip::Times | Trip::Each | Trip::While(_) => 1,
+                    };
+                    step.nested().for_each(|i| cost.add(nested[i], trips));
+                }
+                Step::Branch(step) => {
+                    let arms = step.arms.iter().map(|&i| nested[i]);
+                    if let Some(most) = arms.max_by_key(|arm| arm.operations) {
+                        cost.add(most, 1);
+                    }
                 }
                 Step::Combine(_) | Step::Evaluate(_) | Step::Copy { .. } => {
                     let mut add = |buffer| cost.bytes += self.schedule.buffer(buffer).ty.bytes() as u64;
@@ -117,9 +141,14 @@ impl Lowered {
     /// Compiles it.
     pub fn compile(&self) -> Result<Executable, LowerError> {
         let (code, launches) = self.code(false)?;
+        Ok(self.executable(&code, launches))
+    }
+
+    fn executable(&self, code: &Arc<Code>, launches: Launches) -> Executable {
         let entry = |launch: Launch| code.entry(&launch.function).map(|entry| (entry, launch));
-        let steps = launches.into_iter().map(|launch| launch.and_then(entry)).collect();
-        Ok(Executable::new(
+        let steps = launches.steps.into_iter().map(|launch| launch.and_then(entry)).collect();
+        let nested = self.schedule.nested.iter().zip(launches.nested);
+        Executable::new(
             self.program.name(),
             self.program.param_types(),
             self.program.output_types(),
@@ -127,20 +156,41 @@ impl Lowered {
             &self.sweeps,
             self.plan.clone(),
             steps,
-        ))
+            nested.map(|(nested, launches)| nested.executable(code, launches)).collect(),
+        )
     }
 
     /// The code of all kernels, and how each step that is one is launched.
-    fn code(&self, keep_texts: bool) -> Result<(Arc<Code>, Vec<Option<Launch>>), LowerError> {
+    fn code(&self, keep_texts: bool) -> Result<(Arc<Code>, Launches), LowerError> {
         let mut unit = Unit::new()?;
         unit.keep_texts(keep_texts);
-        let steps = self.schedule.steps.iter().enumerate();
-        let launches = steps.map(|(i, step)| match step {
-            Step::Kernel(kernel) => Some(code::define(&mut unit, format!("k{i}"), kernel)),
-            Step::Combine(_) | Step::Gemm(_) | Step::Evaluate(_) | Step::Copy { .. } => None,
-        });
-        let launches = launches.collect();
+        let launches = self.define(&mut unit, "");
         Ok((unit.finish()?, launches))
+    }
+
+    /// Defines the kernels of the program and of those nested in it, under names that begin with `prefix`.
+    fn define(&self, unit: &mut Unit, prefix: &str) -> Launches {
+        let steps = self.schedule.steps.iter().enumerate().map(|(i, step)| match step {
+            Step::Kernel(kernel) => Some(code::define(unit, format!("{prefix}k{i}"), kernel)),
+            Step::Combine(_)
+            | Step::Gemm(_)
+            | Step::Evaluate(_)
+            | Step::Loop(_)
+            | Step::Branch(_)
+            | Step::Copy { .. } => None,
+        });
+        let steps = steps.collect();
+        let nested = self.schedule.nested.iter().enumerate();
+        let nested = nested.map(|(i, nested)| nested.define(unit, &format!("{prefix}n{i}."))).collect();
+        Launches { steps, nested }
+    }
+}
+
+impl Cost {
+    fn add(&mut self, other: Cost, times: u64) {
+        self.operations += other.operations * times;
+        self.bytes += other.bytes * times;
+        self.steps += other.steps * times;
     }
 }
 

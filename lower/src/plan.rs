@@ -1,7 +1,7 @@
 //! The memory plan: where in one piece of scratch memory each buffer lies, given when it lives.
 
 use crate::kernel::BufferId;
-use crate::schedule::{Place, Schedule};
+use crate::schedule::{Buffer, Place, Schedule};
 use crate::sweep::Sweep;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,7 +49,9 @@ pub(crate) fn plan(schedule: &Schedule, sweeps: &[Sweep]) -> MemoryPlan {
     let mut ends: Vec<Vec<Range<usize>>> = vec![Vec::new(); schedule.steps.len() + 1];
     let mut starts: Vec<Vec<u32>> = vec![Vec::new(); schedule.steps.len() + 1];
     for (buffer, span) in spans.iter().enumerate() {
-        if let (Some(span), Place::Scratch) = (span, &schedule.buffers[buffer].place) {
+        let Buffer { ty, place } = &schedule.buffers[buffer];
+        // Stacks have memory of their own, which grows as they do.
+        if let (Some(span), Place::Scratch, false) = (span, place, ty.is_stack()) {
             starts[span.start].push(buffer as u32);
         }
     }

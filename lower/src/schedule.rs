@@ -1,6 +1,8 @@
 //! What a program becomes before there is code: buffers, and steps over them in order.
 
+use crate::control::{Branch, Loop};
 use crate::kernel::{BufferId, Kernel};
+use crate::lowered::Lowered;
 use pullback_ir::ops::reduce::reduce::Reducer;
 use pullback_ir::{DType, Literal, Loc, Op, TensorType};
 use pullback_runtime::kernels::gemm::{Extents, Layout};
@@ -13,6 +15,8 @@ pub struct Schedule {
     pub buffers: Vec<Buffer>,
     /// What is done, in order.
     pub steps: Vec<Step>,
+    /// Programs that steps run, each lowered by itself.
+    pub nested: Vec<Lowered>,
 }
 
 /// A dense row-major tensor in memory.
@@ -48,6 +52,10 @@ pub enum Step {
     Gemm(Gemm),
     /// An op that the runtime evaluates.
     Evaluate(Evaluate),
+    /// A nested program again and again.
+    Loop(Loop),
+    /// One of several nested programs.
+    Branch(Branch),
     /// Copies a whole buffer to another of as many bytes.
     Copy {
         /// From.
@@ -129,6 +137,14 @@ impl Step {
                 evaluate.operands.iter().for_each(|(buffer, _)| read(*buffer));
                 evaluate.results.iter().for_each(|&buffer| write(buffer));
             }
+            Step::Loop(step) => {
+                step.operands.iter().for_each(|&buffer| read(buffer));
+                step.results.iter().chain(&step.spares).for_each(|&buffer| write(buffer));
+            }
+            Step::Branch(step) => {
+                step.operands.iter().for_each(|&buffer| read(buffer));
+                step.results.iter().for_each(|&buffer| write(buffer));
+            }
             Step::Copy { from, to } => {
                 read(*from);
                 write(*to);
@@ -148,7 +164,12 @@ impl fmt::Display for Schedule {
                 Place::Constant(_) => writeln!(formatter, "constant")?,
             }
         }
-        self.steps.iter().try_for_each(|step| write!(formatter, "{step}"))
+        self.steps.iter().try_for_each(|step| write!(formatter, "{step}"))?;
+        for (i, nested) in self.nested.iter().enumerate() {
+            writeln!(formatter, "n{i}:")?;
+            nested.to_string().lines().try_for_each(|line| writeln!(formatter, "  {line}"))?;
+        }
+        Ok(())
     }
 }
 
@@ -170,6 +191,8 @@ impl fmt::Display for Step {
                 let operands: Vec<String> = operands.iter().map(|(b, _)| b.to_string()).collect();
                 writeln!(formatter, "{} = {} {}", results.join(", "), op.name(), operands.join(" "))
             }
+            Step::Loop(step) => write!(formatter, "{step}"),
+            Step::Branch(step) => write!(formatter, "{step}"),
             Step::Copy { from, to } => writeln!(formatter, "{to} = copy {from}"),
         }
     }

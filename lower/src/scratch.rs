@@ -1,5 +1,6 @@
 //! Memory that calls of an executable use and leave to the next call.
 
+use crate::control::Stack;
 use pullback_runtime::pool::Buffer;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -10,9 +11,12 @@ pub(crate) struct Scratch {
     /// Owns what entries of the table point into.
     #[allow(dead_code)]
     pub(crate) memory: Buffer,
+    /// Stacks that are neither arguments nor outputs; entries of the table are their addresses.
+    #[allow(dead_code)]
+    pub(crate) stacks: Box<[Stack]>,
 }
 
-// SAFETY: the addresses are those of `memory`, of constants that are never written, and of arguments, which are
+// SAFETY: the addresses are those of `memory`, of `stacks`, of constants that are never written, and of arguments, which are
 // replaced before every call; a scratch is used by one call at a time.
 unsafe impl Send for Scratch {}
 

@@ -60,7 +60,13 @@ fn longest(schedule: &Schedule, first: usize) -> Sweep {
 fn candidates(steps: &[Step]) -> Vec<usize> {
     let kernels = steps.iter().take(2).map(|step| match step {
         Step::Kernel(kernel) if kernel.rank() > 0 => Some(kernel),
-        Step::Kernel(_) | Step::Combine(_) | Step::Gemm(_) | Step::Evaluate(_) | Step::Copy { .. } => None,
+        Step::Kernel(_)
+        | Step::Combine(_)
+        | Step::Gemm(_)
+        | Step::Evaluate(_)
+        | Step::Loop(_)
+        | Step::Branch(_)
+        | Step::Copy { .. } => None,
     });
     let Some(kernels) = kernels.collect::<Option<Vec<&Kernel>>>().filter(|kernels| kernels.len() == 2) else {
         return Vec::new();

@@ -42,23 +42,7 @@ fn check_orders(f: &Program, x: f64, due: &[f64], tolerance: f64) {
 }
 
 /// Newton's iteration for the square root of `%a` until it moves less than 1e-12; and how often it moved.
-const NEWTON: &str = "program @newton(%a: f64[]) -> (f64[]) {
-    %moved, %x, %n = loop %a, %a, %a {trip = while, consts = 1, carries = 2, condition = program @moves(%a: f64[], %last: f64[], %x: f64[]) -> (bool[]) {
-        %half = constant {value = f64[] 1.0e-12} : f64[]
-        %square = mul %x, %x : f64[]
-        %error = sub %square, %a : f64[]
-        %size = abs %error : f64[]
-        %b = compare %size, %half {op = gt} : bool[]
-        return %b
-    }, body = program @step(%a: f64[], %last: f64[], %x: f64[]) -> (f64[], f64[]) {
-        %half = constant {value = f64[] 0.5} : f64[]
-        %q = div %a, %x : f64[]
-        %sum = add %q, %x : f64[]
-        %next = mul %half, %sum : f64[]
-        return %x, %next
-    }} : f64[], f64[], i64[]
-    return %x
-}";
+const NEWTON: &str = include_str!("../../../snapshots/control/newton.ir");
 
 #[test]
 fn newtons_iteration_in_every_mix_of_modes() {
@@ -104,26 +88,7 @@ fn a_conditional_loop_has_the_gradient_of_the_unrolled_program() {
 }
 
 /// A falling body by Euler steps until it is below the ground: `%v` is its first speed. Gives where it is then.
-const FALL: &str = "program @fall(%v: f64[]) -> (f64[]) {
-    %h = constant {value = f64[] 1.0} : f64[]
-    %y, %w, %n = loop %h, %v {trip = while, carries = 2, condition = program @above(%y: f64[], %v: f64[]) -> (bool[]) {
-        %zero = constant {value = f64[] 0.0} : f64[]
-        %b = compare %y, %zero {op = ge} : bool[]
-        return %b
-    }, body = program @step(%y: f64[], %v: f64[]) -> (f64[], f64[]) {
-        %dt = constant {value = f64[] 0.01} : f64[]
-        %g = constant {value = f64[] 0.0981} : f64[]
-        %c = constant {value = f64[] 0.003} : f64[]
-        %dy = mul %dt, %v : f64[]
-        %y1 = add %y, %dy : f64[]
-        %v2 = mul %v, %v : f64[]
-        %drag = mul %c, %v2 : f64[]
-        %v1 = sub %v, %g : f64[]
-        %v3 = sub %v1, %drag : f64[]
-        return %y1, %v3
-    }} : f64[], f64[], i64[]
-    return %y
-}";
+const FALL: &str = include_str!("../../../snapshots/control/fall.ir");
 
 #[test]
 fn steps_until_the_ground_agree_with_differences() {
@@ -140,34 +105,15 @@ fn steps_until_the_ground_agree_with_differences() {
 
 /// `%x` raised by repeated products: an outer counted loop over `%n`, in which an inner loop runs as often as its
 /// own number says. The stacks of the inner loop differ in length from one outer iteration to the next.
-const NESTED: &str = "program @nested(%x: f64[]) -> (f64[]) {
-    %n = constant {value = i64[4] [2, 0, 3, 1]} : i64[4]
-    %r = loop %x, %x, %n {trip = 4, ORDER consts = 1, carries = 1, body = program @outer(%x: f64[], %s: f64[], %n: i64[]) -> (f64[]) {
-        %t, %i, %m = loop %x, %n, %s, %n {trip = while, consts = 2, carries = 2, condition = program @c(%x: f64[], %n: i64[], %s: f64[], %i: i64[]) -> (bool[]) {
-            %zero = constant {value = i64[] 0} : i64[]
-            %b = compare %i, %zero {op = gt} : bool[]
-            return %b
-        }, body = program @inner(%x: f64[], %n: i64[], %s: f64[], %i: i64[]) -> (f64[], i64[]) {
-            %one = constant {value = i64[] 1} : i64[]
-            %j = sub %i, %one : i64[]
-            %p = mul %s, %x : f64[]
-            %q = sin %p : f64[]
-            return %q, %j
-        }} : f64[], i64[], i64[]
-        %u = add %t, %x : f64[]
-        return %u
-    }} : f64[]
-    return %r
-}";
+const NESTED: &str = include_str!("../../../snapshots/control/nested.ir");
 
 #[test]
 fn loops_in_loops_keep_stacks_of_stacks() {
-    for order in ["", "order = reverse,"] {
-        let f = parse(&NESTED.replace("ORDER", order));
-        let counts: &[usize] = if order.is_empty() { &[2, 0, 3, 1] } else { &[1, 3, 0, 2] };
+    for (order, counts) in [("", [2, 0, 3, 1]), ("order = reverse, ", [1, 3, 0, 2])] {
+        let f = parse(&NESTED.replace("trip = 4, ", &format!("trip = 4, {order}")));
         let unrolled = on_f64(&[&[]], |b, p| {
             let mut s = p[0];
-            for &n in counts {
+            for n in counts {
                 for _ in 0..n {
                     let product = b.mul(s, p[0])?;
                     s = b.unary(pullback_ir::ops::elementwise::unary::Unary::Sin, product)?;
@@ -228,29 +174,7 @@ fn no_trip_gives_the_identity_and_no_cotangent_of_consts() {
 
 #[test]
 fn branches_differentiate_the_arm_that_runs() {
-    let f = parse(
-        "program @f(%x: f64[]) -> (f64[]) {
-            %zero = constant {value = f64[] 0.0} : f64[]
-            %b = compare %x, %zero {op = gt} : bool[]
-            %i = convert %b {dtype = i32} : i32[]
-            %y = branch %i, %x {arms = [program @sine(%x: f64[]) -> (f64[]) {
-                %s = sin %x : f64[]
-                %y = mul %s, %s : f64[]
-                return %y
-            }, program @steps(%x: f64[]) -> (f64[]) {
-                %y, %n = loop %x {trip = while, carries = 1, condition = program @small(%x: f64[]) -> (bool[]) {
-                    %c = constant {value = f64[] 50.0} : f64[]
-                    %b = compare %x, %c {op = lt} : bool[]
-                    return %b
-                }, body = program @cube(%x: f64[]) -> (f64[]) {
-                    %y = integer_pow %x {exponent = 3} : f64[]
-                    return %y
-                }} : f64[], i64[]
-                return %y
-            }]} : f64[]
-            return %y
-        }",
-    );
+    let f = parse(include_str!("../../../snapshots/control/choice.ir"));
     let x: f64 = -0.4;
     check_orders(&f, x, &[(2.0 * x).sin(), 2.0 * (2.0 * x).cos(), -4.0 * (2.0 * x).sin()], 1e-14);
     // From 1.6 three times the third power, x^27; from 60 none.

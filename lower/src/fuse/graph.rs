@@ -14,7 +14,7 @@ pub(super) struct Graph<'p> {
     pub(super) nodes: Vec<&'p Node>,
     pub(super) recipes: Vec<Recipe>,
     /// Tensors of at most this many elements are small: they live in registers.
-    small: usize,
+    pub(super) small: usize,
     producers: SecondaryMap<Value, u32>,
 }
 
@@ -56,7 +56,7 @@ impl<'p> Graph<'p> {
     }
 
     pub(super) fn is_small(&self, value: Value) -> bool {
-        self.elements(value) <= self.small
+        self.elements(value) <= self.small && !self.ty(value).is_stack()
     }
 
     /// The value whose elements, in row-major order, are those of `value`: reshapes and barriers undone.

@@ -11,10 +11,16 @@ mod stored;
 mod straight;
 mod treat;
 
+use crate::control::{Branch, Loop};
+use crate::kernel::BufferId;
+use crate::lowered::Lowered;
 use crate::schedule::{Evaluate, Gemm, Place, Schedule, Step};
 use contract::gemm_operands;
 use graph::Graph;
 use nest::{End, Nest, Root};
+use pullback_ir::ops::control::looping::Trip;
+use pullback_ir::ops::control::{branch, looping};
+use pullback_ir::program::Node;
 use pullback_ir::recipe::Recipe;
 use pullback_ir::{Program, Value};
 use pullback_runtime::kernels::gemm::Extents;
@@ -47,6 +53,7 @@ pub(crate) fn fuse(program: &Program, small: usize) -> Schedule {
         groups: vec![Group::Start],
         ready: SecondaryMap::with_capacity(program.value_count()),
         straight: 0,
+        nested: Vec::new(),
     };
     for (i, &treatment) in treatments.iter().enumerate() {
         fuser.node(i, treatment);
@@ -63,6 +70,8 @@ struct Fuser<'a, 'p> {
     ready: SecondaryMap<Value, u32>,
     /// The last straight-line group, or 0.
     straight: u32,
+    /// Programs that steps run.
+    nested: Vec<Lowered>,
 }
 
 impl Fuser<'_, '_> {
@@ -75,7 +84,7 @@ impl Fuser<'_, '_> {
             Treatment::Straight => self.straight(i, ready),
             Treatment::Root => self.roots(i, ready),
             Treatment::Gemm => self.gemm(i),
-            Treatment::Evaluate => self.evaluate(i),
+            Treatment::Evaluate => self.step(i),
         };
         for &result in &node.results {
             self.ready.insert(result, group);
@@ -193,6 +202,69 @@ impl Fuser<'_, '_> {
         self.push(Group::Step(Step::Gemm(Gemm { dtype, extents: Extents { batch, m, n, k }, lhs, rhs, to })))
     }
 
+    /// A step that is no kernel: an op that holds programs, or one that the runtime evaluates.
+    fn step(&mut self, i: usize) -> u32 {
+        match &self.graph.recipes[i] {
+            Recipe::Loop(op) => self.repeat(i, op.clone()),
+            Recipe::Branch(op) => self.branch(i, op.clone()),
+            Recipe::Scalar(_)
+            | Recipe::Move(_)
+            | Recipe::Reshape
+            | Recipe::Concat { .. }
+            | Recipe::Constant(_)
+            | Recipe::Iota { .. }
+            | Recipe::Reduce { .. }
+            | Recipe::Contract(_)
+            | Recipe::Barrier
+            | Recipe::Call(_)
+            | Recipe::Kernel => self.evaluate(i),
+        }
+    }
+
+    /// Lowers a nested program and gives its number.
+    fn lower(&mut self, program: &Program) -> usize {
+        self.nested.push(Lowered::new(program.clone(), self.graph.small));
+        self.nested.len() - 1
+    }
+
+    fn repeat(&mut self, i: usize, op: looping::Loop) -> u32 {
+        let node = self.graph.nodes[i];
+        let condition = match &op.trip {
+            Trip::While(condition) => Some(self.lower(condition)),
+            Trip::Count(_) | Trip::Times | Trip::Each => None,
+        };
+        let body = self.lower(&op.body);
+        let (operands, results) = (self.operands(node), self.results(node));
+        let carries = node.results[..op.carries].iter();
+        let spares =
+            carries.map(|&v| self.stored.new_buffer(self.graph.ty(v).clone(), Place::Scratch)).collect();
+        self.push(Group::Step(Step::Loop(Loop {
+            op,
+            loc: node.loc,
+            operands,
+            results,
+            spares,
+            body,
+            condition,
+        })))
+    }
+
+    fn branch(&mut self, i: usize, op: branch::Branch) -> u32 {
+        let node = self.graph.nodes[i];
+        let arms = op.arms.iter().map(|arm| self.lower(arm)).collect();
+        let (operands, results) = (self.operands(node), self.results(node));
+        self.push(Group::Step(Step::Branch(Branch { operands, results, arms })))
+    }
+
+    fn operands(&mut self, node: &Node) -> Vec<BufferId> {
+        let operands = node.operands.iter();
+        operands.map(|&v| self.stored.buffer(self.graph, self.graph.base(v))).collect()
+    }
+
+    fn results(&mut self, node: &Node) -> Vec<BufferId> {
+        node.results.iter().map(|&v| self.stored.buffer(self.graph, v)).collect()
+    }
+
     fn evaluate(&mut self, i: usize) -> u32 {
         let node = self.graph.nodes[i];
         let operand = |&v: &Value| {
@@ -200,7 +272,7 @@ impl Fuser<'_, '_> {
             (self.stored.buffer(self.graph, base), self.graph.ty(v).clone())
         };
         let operands = node.operands.iter().map(operand).collect();
-        let results = node.results.iter().map(|&v| self.stored.buffer(self.graph, v)).collect();
+        let results = self.results(node);
         let evaluate = Evaluate { op: node.op.clone(), loc: node.loc, operands, results };
         self.push(Group::Step(Step::Evaluate(evaluate)))
     }
@@ -220,7 +292,7 @@ impl Fuser<'_, '_> {
             }
         }
         steps.extend(copies);
-        Schedule { buffers: self.stored.buffers, steps }
+        Schedule { buffers: self.stored.buffers, steps, nested: self.nested }
     }
 
     /// Gives every output its buffer; the copies of those that lie elsewhere.

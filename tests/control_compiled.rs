@@ -1,0 +1,66 @@
+//! Loops and branches as machine code: the bits of the interpreter, for programs and their derivatives of every order
+//! and mix of modes, on any number of threads.
+
+use pullback::ir::Program;
+use pullback::runtime::{Array, interpret};
+use pullback_autodiff::{grad, jvp, linearize, vjp};
+use pullback_lower::{Options, lower};
+
+/// Functions of one number, and where they are tried.
+const PROGRAMS: [(&str, &[f64]); 4] = [
+    (include_str!("../snapshots/control/newton.ir"), &[1.0, 1.6, 2.0, 60.0]),
+    (include_str!("../snapshots/control/fall.ir"), &[2.0, 0.1, -3.0]),
+    (include_str!("../snapshots/control/nested.ir"), &[0.7, -0.4]),
+    (include_str!("../snapshots/control/choice.ir"), &[-0.4, 1.6, 60.0]),
+];
+
+/// Runs a program both ways, several times with the same executable, and compares the bits.
+#[track_caller]
+fn check(program: &Program, arguments: &[Array]) -> Vec<Array> {
+    let expected = interpret(program, arguments).unwrap();
+    for small in [64, 0] {
+        let executable = lower(program, &Options { small }).unwrap().compile().unwrap();
+        for _ in 0..3 {
+            let found = executable.call(arguments).unwrap();
+            for (found, expected) in found.iter().zip(&expected) {
+                if let Some(difference) = found.first_difference(expected) {
+                    panic!("{difference}\n{program}");
+                }
+            }
+        }
+    }
+    expected
+}
+
+#[test]
+fn programs_and_their_derivatives() {
+    for (text, points) in PROGRAMS {
+        let f = Program::parse(text).unwrap();
+        for &x in points {
+            let x = Array::from(x);
+            check(&f, &[x.clone()]);
+            let first = [grad(&f, &[0]).unwrap(), jvp(&f, &[0]).unwrap()];
+            check(&first[0], &[x.clone()]);
+            check(&first[1], &[x.clone(), Array::from(1.0)]);
+            for (f, arguments) in first.iter().zip([1, 2]) {
+                let arguments = vec![x.clone(); arguments];
+                let second = vjp(f, &[0]).unwrap();
+                let cotangents = vec![Array::from(1.0); f.outputs().len()];
+                check(&second, &[arguments, cotangents].concat());
+            }
+            let second = grad(&first[0], &[0]).unwrap();
+            check(&grad(&second, &[0]).unwrap(), &[x]);
+        }
+    }
+}
+
+#[test]
+fn stacks_go_in_and_out() {
+    for (text, points) in PROGRAMS {
+        let f = Program::parse(text).unwrap();
+        let linearized = linearize(&f, &[0]).unwrap();
+        let outputs = check(&linearized.primal, &[Array::from(points[0])]);
+        let residuals = outputs[linearized.outputs..].to_vec();
+        check(&linearized.linear, &[residuals, vec![Array::from(1.0)]].concat());
+    }
+}
