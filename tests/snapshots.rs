@@ -39,7 +39,7 @@ impl State {
     }
 }
 
-/// Runs one command, such as `grad wrt=0,1`.
+/// Runs one command, such as `grad wrt=0,1` or `batch in=0,_ out=0 size=3`.
 fn command(text: &str, state: State) -> State {
     let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
     let wrt: Vec<usize> = match rest.trim().strip_prefix("wrt=") {
@@ -56,6 +56,15 @@ fn command(text: &str, state: State) -> State {
         "inline" => state.map(Program::inline_calls),
         "jvp" => derived(autodiff::jvp(state.last(), &wrt)),
         "vjp" => derived(autodiff::vjp(state.last(), &wrt)),
+        "batch" => {
+            let axes = |list: Option<&str>| -> Vec<Option<usize>> {
+                let axis = |axis: &str| (axis != "_").then(|| axis.parse().expect("an axis or _"));
+                list.expect("axes").split(',').map(axis).collect()
+            };
+            let option = |key: &str| rest.split(' ').find_map(|option| option.strip_prefix(key));
+            let size = option("size=").expect("a size").parse().expect("a number of lanes");
+            derived(autodiff::batch(state.last(), &axes(option("in=")), &axes(option("out=")), size))
+        }
         "grad" => derived(autodiff::grad(state.last(), &wrt)),
         "value_and_grad" => derived(autodiff::value_and_grad(state.last(), &wrt)),
         "linearize" => {

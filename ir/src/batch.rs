@@ -3,6 +3,7 @@
 
 use crate::builder::Builder;
 use crate::error::TypeError;
+use crate::literal::Literal;
 use crate::ops::Op;
 use crate::ops::shape::broadcast::Broadcast;
 use crate::program::{Value, Values};
@@ -55,7 +56,15 @@ impl Batcher<'_> {
             None => {
                 let dims: Dims = shifted(&(0..shape.rank()).collect::<Dims>(), axis);
                 let shape: Shape = inserted(&shape, axis, self.size).into_iter().collect();
-                self.builder.one(Broadcast { shape, dims }, &[x.value])
+                let splat = self.builder.program().constant(x.value).and_then(Literal::splat_value);
+                match splat {
+                    // A zero stays one that transforms recognise.
+                    Some(bits) => {
+                        let ty = self.builder.ty(x.value).with_shape(shape);
+                        self.builder.constant(Literal::splat_bits(ty, bits))
+                    }
+                    None => self.builder.one(Broadcast { shape, dims }, &[x.value]),
+                }
             }
         }
     }

@@ -134,7 +134,10 @@ impl DynamicSlice {
             let places = b.add(start, steps)?;
             columns.push(b.reshape(places, column.clone())?);
         }
-        b.one(Concat { dim: shape.rank() }, &columns)
+        match columns[..] {
+            [column] => Ok(column),
+            _ => b.one(Concat { dim: shape.rank() }, &columns),
+        }
     }
 }
 
