@@ -38,8 +38,15 @@ pub(crate) struct Inner {
     /// The buffer of each output.
     output_buffers: Vec<u32>,
     /// Programs that steps run.
-    nested: Vec<Executable>,
+    nested: Vec<Runnable>,
     shelf: Shelf,
+}
+
+/// A program that steps run.
+pub(crate) struct Runnable {
+    pub(crate) executable: Executable,
+    /// The function of the loop whose body or condition it is. The executable is then never run.
+    pub(crate) native: Option<Entry>,
 }
 
 /// A step, ready to run.
@@ -108,13 +115,14 @@ impl Executable {
         sweeps: &[Sweep],
         plan: MemoryPlan,
         code: Vec<Option<(Entry, Launch)>>,
-        nested: Vec<Executable>,
+        nested: Vec<Runnable>,
     ) -> Executable {
         let mut types = params.iter().chain(&outputs).map(|ty| ty.dtype);
         let first = types.next();
         let uniform = first.filter(|&dtype| types.all(|other| other == dtype));
         let has_stacks = params.iter().chain(&outputs).any(TensorType::is_stack);
-        let steps = sweeps.iter().map(|sweep| run(sweep, &code)).collect();
+        let steps =
+            if code.is_empty() { &[] } else { sweeps }.iter().map(|sweep| run(sweep, &code)).collect();
         let mut param_buffers = Vec::new();
         let mut constants = Vec::new();
         let mut output_buffers = vec![0; outputs.len()];
@@ -311,7 +319,12 @@ impl Inner {
 
     /// A program that steps run.
     pub(crate) fn nested(&self, number: usize) -> &Inner {
-        &self.nested[number].0
+        &self.nested[number].executable.0
+    }
+
+    /// The function of the loop with this body, if it is native.
+    pub(crate) fn native(&self, body: usize) -> Option<&Entry> {
+        self.nested[body].native.as_ref()
     }
 
     /// Types of the parameters.

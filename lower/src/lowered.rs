@@ -2,7 +2,7 @@
 
 use crate::code::{self, Launch};
 use crate::error::LowerError;
-use crate::executable::Executable;
+use crate::executable::{Executable, Runnable};
 use crate::fuse::fuse;
 use crate::jit::{Code, Unit};
 use crate::kernel::Kernel;
@@ -54,9 +54,18 @@ pub fn lower(program: &Program, options: &Options) -> Result<Lowered, LowerError
 }
 
 /// Launches of the kernels among the steps of a program, and of those nested in it.
+#[derive(Default)]
 struct Launches {
     steps: Vec<Option<Launch>>,
-    nested: Vec<Launches>,
+    nested: Vec<Nested>,
+}
+
+/// How a nested program is run.
+enum Nested {
+    /// By its own steps.
+    Steps(Launches),
+    /// Within the function of this name, a native loop.
+    Native(String),
 }
 
 impl Lowered {
@@ -156,8 +165,17 @@ impl Lowered {
             &self.sweeps,
             self.plan.clone(),
             steps,
-            nested.map(|(nested, launches)| nested.executable(code, launches)).collect(),
+            nested.map(|(nested, how)| nested.runnable(code, how)).collect(),
         )
+    }
+
+    fn runnable(&self, code: &Arc<Code>, how: Nested) -> Runnable {
+        match how {
+            Nested::Steps(launches) => Runnable { executable: self.executable(code, launches), native: None },
+            Nested::Native(name) => {
+                Runnable { executable: self.executable(code, Launches::default()), native: code.entry(&name) }
+            }
+        }
     }
 
     /// The code of all kernels, and how each step that is one is launched.
@@ -180,9 +198,21 @@ impl Lowered {
             | Step::Copy { .. } => None,
         });
         let steps = steps.collect();
-        let nested = self.schedule.nested.iter().enumerate();
-        let nested = nested.map(|(i, nested)| nested.define(unit, &format!("{prefix}n{i}."))).collect();
-        Launches { steps, nested }
+        let nested = &self.schedule.nested;
+        let mut native: Vec<Option<String>> = vec![None; nested.len()];
+        for step in &self.schedule.steps {
+            let Step::Loop(step) = step else { continue };
+            let name = format!("{prefix}n{}", step.body);
+            let condition = step.condition.map(|condition| &nested[condition]);
+            if code::define_loop(unit, &name, step, &nested[step.body], condition) {
+                step.nested().for_each(|i| native[i] = Some(name.clone()));
+            }
+        }
+        let nested = nested.iter().zip(native).enumerate().map(|(i, (nested, native))| match native {
+            Some(name) => Nested::Native(name),
+            None => Nested::Steps(nested.define(unit, &format!("{prefix}n{i}."))),
+        });
+        Launches { steps, nested: nested.collect() }
     }
 }
 

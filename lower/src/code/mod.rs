@@ -8,7 +8,10 @@ mod body;
 mod columns;
 mod loops;
 mod map;
+mod repeat;
 mod rows;
+
+pub(crate) use repeat::define_loop;
 
 use crate::emit::{Emitter, common_lanes};
 use crate::jit::Unit;

@@ -2,6 +2,7 @@
 
 use super::{Branch, Loop, Stack};
 use crate::executable::{Inner, Table};
+use crate::jit::Entry;
 use crate::kernel::BufferId;
 use pullback_ir::TensorType;
 use pullback_ir::ops::control::looping::Trip;
@@ -10,6 +11,9 @@ use smallvec::SmallVec;
 
 /// Addresses of operands or results: of elements, or of stacks.
 type Addresses = SmallVec<[*mut u8; 16]>;
+
+/// Slices of ys that there is room for at first.
+const FIRST_ROOM: usize = 64;
 
 /// Runs the arm that the index chooses.
 ///
@@ -34,9 +38,16 @@ pub(crate) unsafe fn run_loop(outer: &Inner, table: Table, step: &Loop) -> Resul
     // SAFETY: the caller's contract; the places are those of the operands and results.
     unsafe {
         let trips = places.trips()?;
-        places.make_room(trips);
-        let done = places.iterate(trips)?;
-        places.finish(trips, done);
+        places.make_room(trips.unwrap_or(0));
+        let done = match outer.native(step.body) {
+            Some(native) => places.run_native(native, trips),
+            None => {
+                let done = places.iterate(trips)?;
+                places.settle_carries(trips, done);
+                done
+            }
+        };
+        places.write_count(done);
     }
     Ok(())
 }
@@ -101,15 +112,73 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Makes stacks of ys as long as they will be, or empty.
+    /// Makes the stacks of ys so long.
     ///
     /// # Safety
     /// As for [`run_loop`].
-    unsafe fn make_room(&self, trips: Option<usize>) {
+    unsafe fn make_room(&self, slices: usize) {
         for &y in self.ys.iter().filter(|&&y| self.ty(y).is_stack()) {
             // SAFETY: results are nobody else's.
-            unsafe { self.stack(y).resize(self.ty(y), trips.unwrap_or(0)) };
+            unsafe { self.stack(y).resize(self.ty(y), slices) };
         }
+    }
+
+    /// Runs the iterations in one function, and counts them. Where ys grow as they come it is left and entered again
+    /// when there is no more room for them.
+    ///
+    /// # Safety
+    /// As for [`run_loop`], after [`Places::make_room`]; the function is that of this loop.
+    unsafe fn run_native(&self, native: &Entry, trips: Option<usize>) -> usize {
+        for (&operand, &result) in self.carries.iter().zip(&self.step.results) {
+            // SAFETY: two buffers with elements of the carry.
+            unsafe { self.outer.copy(self.table, operand, result) };
+        }
+        let mut stop = 0i64;
+        let mut done = 0;
+        loop {
+            let room = match trips {
+                Some(trips) => trips,
+                None if self.ys.is_empty() => i64::MAX as usize,
+                None => done + done.max(FIRST_ROOM),
+            };
+            if trips.is_none() {
+                // SAFETY: the caller's contract.
+                unsafe { self.make_room(if self.ys.is_empty() { 0 } else { room }) };
+            }
+            let carries = &self.step.results[..self.carries.len()];
+            let tensors = self.consts.iter().chain(carries).map(|&buffer| self.table.buffer(buffer));
+            // SAFETY: the table is used before any stack changes.
+            let sliced = self.xs.iter().chain(self.ys).map(|&buffer| unsafe { self.first_slice(buffer) });
+            let mut table: Addresses = tensors.chain(sliced).collect();
+            table.push((&raw mut stop).cast());
+            let (begin, end) = match trips {
+                Some(trips) if self.step.op.reverse => (trips as i64 - 1, -1),
+                Some(_) | None => (done as i64, room as i64),
+            };
+            // SAFETY: the table is the one that the function is made for, and there are slices for these positions.
+            unsafe { native.call_range(table.as_ptr(), begin, end) };
+            if let Some(trips) = trips {
+                return trips;
+            }
+            done = stop as usize;
+            if done < room {
+                // SAFETY: the caller's contract.
+                unsafe { self.make_room(done) };
+                return done;
+            }
+        }
+    }
+
+    /// Address of the first slice of an x or y, or of where it would be.
+    ///
+    /// # Safety
+    /// As for [`run_loop`].
+    unsafe fn first_slice(&self, buffer: BufferId) -> *mut u8 {
+        if self.ty(buffer).is_stack() {
+            // SAFETY: the caller's contract.
+            return unsafe { self.stack(buffer).slice(self.ty(buffer), 0) };
+        }
+        self.table.buffer(buffer)
     }
 
     /// Address of slice number `at`, of this type, of an x or y. A tensor may lie there under another shape.
@@ -125,7 +194,7 @@ impl<'a> Places<'a> {
         self.table.buffer(buffer).wrapping_add(at * slice.bytes())
     }
 
-    /// Runs the iterations, and counts them. Carries end where [`Places::finish`] expects them.
+    /// Runs the iterations, and counts them. [`Places::settle_carries`] knows where carries end.
     ///
     /// # Safety
     /// As for [`run_loop`], after [`Places::make_room`].
@@ -202,11 +271,11 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Puts carries that lie elsewhere into the results, and writes the count.
+    /// Puts carries that lie elsewhere into the results.
     ///
     /// # Safety
     /// As for [`run_loop`], after so many iterations.
-    unsafe fn finish(&self, trips: Option<usize>, done: usize) {
+    unsafe fn settle_carries(&self, trips: Option<usize>, done: usize) {
         for (k, &result) in self.step.results[..self.carries.len()].iter().enumerate() {
             let from = self.carry(k, trips, done);
             if from != result {
@@ -214,6 +283,13 @@ impl<'a> Places<'a> {
                 unsafe { self.outer.copy(self.table, from, result) };
             }
         }
+    }
+
+    /// Writes the number of iterations, if it is a result.
+    ///
+    /// # Safety
+    /// As for [`run_loop`].
+    unsafe fn write_count(&self, done: usize) {
         if let (true, Some(&count)) = (self.step.op.has_count(), self.step.results.last()) {
             // SAFETY: the last result is an i64.
             unsafe { self.table.buffer(count).cast::<i64>().write(done as i64) };
