@@ -42,6 +42,7 @@ macro_rules! snapshots {
 snapshots! {
     dead_code: dce;
     pruned: prune;
+    trimmed_loops: dce;
     common_subexpressions: cse;
     arithmetic: simplify;
     logic: simplify;
