@@ -29,8 +29,8 @@ pub enum Error {
     /// A number was asked of a tensor that has none yet.
     #[error(
         "ValueUnknownWhileTracing: the value of {ty} made at {made} is asked for at {asked}, but {transform} (at \
-         {transform_at}) records the function without values; compute with select instead of branching on the \
-         value, or read it outside the recorded function"
+         {transform_at}) records the function without values; branch on it with cond or while_loop, choose \
+         element by element with where_, or read it outside the recorded function"
     )]
     ValueUnknownWhileTracing {
         /// Type of the tensor.
@@ -167,6 +167,32 @@ pub enum Error {
         /// Type given.
         found: TensorType,
         /// Where.
+        at: Loc,
+    },
+    /// The body of a loop hands on a carry of another type than it is given.
+    #[error(
+        "CarryDiffers: {function} (at {at}) needs a carry that keeps its type, and {differences}; convert, reshape or \
+         broadcast the initial value, or what the body returns"
+    )]
+    CarryDiffers {
+        /// The kind of loop.
+        function: &'static str,
+        /// What differs, part by part.
+        differences: String,
+        /// Where the loop was made.
+        at: Loc,
+    },
+    /// The functions that a branch chooses from return different types.
+    #[error(
+        "ArmsDiffer: {function} (at {at}) needs functions that return the same types, and {differences}; convert, \
+         reshape or broadcast one of them"
+    )]
+    ArmsDiffer {
+        /// The kind of branch.
+        function: &'static str,
+        /// What differs, part by part.
+        differences: String,
+        /// Where the branch was made.
         at: Loc,
     },
     /// Two trees that must have the same structure do not.

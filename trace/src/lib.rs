@@ -9,6 +9,7 @@
 extern crate self as pullback;
 
 mod apply;
+pub mod control;
 pub mod custom;
 mod error;
 mod execute;
@@ -22,6 +23,7 @@ mod trace;
 pub mod transform;
 pub mod tree;
 
+pub use control::{associative_scan, cond, fori_loop, scan, switch, while_loop};
 pub use error::Error;
 pub use gradcheck::{GradcheckFailure, GradcheckOptions, GradcheckReport, gradcheck};
 pub use ops::axes::{Axes, Extents, Index};

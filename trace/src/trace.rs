@@ -26,9 +26,10 @@ pub(crate) struct Trace {
 
 struct Recording {
     builder: Builder,
-    /// What stands for each parameter: the argument (`None`: its value is unknown), then the captures.
-    inputs: Vec<Option<Tensor>>,
-    captures: IndexMap<Origin, Value>,
+    /// What the first parameters stand for, where that is known.
+    arguments: Option<Vec<Tensor>>,
+    /// What the other parameters stand for.
+    captures: IndexMap<Origin, (Value, Tensor)>,
     /// Values of the ops before `evaluated`, made when one was asked for.
     values: IndexMap<Value, Array>,
     evaluated: usize,
@@ -36,7 +37,7 @@ struct Recording {
 
 /// Where a captured tensor comes from; equal origins become one parameter.
 #[derive(PartialEq, Eq, Hash)]
-enum Origin {
+pub(crate) enum Origin {
     /// The elements at this address, which the capture keeps alive.
     Array(usize, TensorType),
     /// A value of another trace.
@@ -56,33 +57,28 @@ pub(crate) struct Traced {
 pub(crate) struct Recorded {
     pub(crate) program: Program,
     /// Captures, which are the parameters after the arguments.
-    pub(crate) captures: Vec<Tensor>,
+    pub(crate) captures: IndexMap<Origin, Tensor>,
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Trace {
-    /// Begins a recording with parameters for these arguments. With `values`, ops may ask for numbers.
+    /// Begins a recording with parameters of these types. With the arguments they stand for, ops may ask for numbers.
     pub(crate) fn begin(
         transform: &'static str,
         at: Loc,
-        arguments: &[&Tensor],
-        values: bool,
-    ) -> Result<(Arc<Trace>, Vec<Tensor>), Error> {
+        types: Vec<TensorType>,
+        arguments: Option<Vec<Tensor>>,
+    ) -> (Arc<Trace>, Vec<Tensor>) {
         let mut builder = Builder::new(transform);
-        let mut params = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            let ty = argument.ty()?.clone();
-            params.push((builder.param(ty.clone()), ty));
-        }
-        let inputs = arguments.iter().map(|&argument| values.then(|| argument.clone())).collect();
-        let recording =
-            Recording { builder, inputs, captures: IndexMap::new(), values: IndexMap::new(), evaluated: 0 };
+        let params: Vec<Value> = types.iter().map(|ty| builder.param(ty.clone())).collect();
+        let (captures, values) = (IndexMap::new(), IndexMap::new());
+        let recording = Recording { builder, arguments, captures, values, evaluated: 0 };
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let trace = Arc::new(Trace { id, transform, at, recording: Mutex::new(Some(recording)) });
         let wrap = |(value, ty)| Tensor::traced(&trace, value, ty, at);
-        let params = params.into_iter().map(wrap).collect();
-        Ok((trace, params))
+        let params = params.into_iter().zip(types).map(wrap).collect();
+        (trace, params)
     }
 
     /// Ends the recording with these outputs.
@@ -91,13 +87,12 @@ impl Trace {
         let Some(mut recording) = guard.take() else {
             return Err(Error::invalid("trace", "the recording has ended already", at));
         };
-        let arguments = recording.inputs.len() - recording.captures.len();
         recording.builder.set_loc(at);
         let mut values = Vec::with_capacity(outputs.len());
         for &output in outputs {
             values.push(recording.operand(self, output, at)?);
         }
-        let captures = recording.inputs.drain(arguments..).flatten().collect();
+        let captures = recording.captures.into_iter().map(|(origin, (_, tensor))| (origin, tensor)).collect();
         Ok(Recorded { program: recording.builder.finish(&values), captures })
     }
 
@@ -176,19 +171,17 @@ impl Recording {
     }
 
     fn capture(&mut self, origin: Origin, ty: &TensorType, tensor: &Tensor) -> Value {
-        let (builder, inputs) = (&mut self.builder, &mut self.inputs);
-        *self.captures.entry(origin).or_insert_with(|| {
-            inputs.push(Some(tensor.clone()));
-            builder.param(ty.clone())
-        })
+        let builder = &mut self.builder;
+        self.captures.entry(origin).or_insert_with(|| (builder.param(ty.clone()), tensor.clone())).0
     }
 
-    /// The value's numbers, or `None` if an argument is unknown. Runs what has been recorded since the last time.
+    /// The value's numbers, or `None` if arguments are unknown. Runs what has been recorded since the last time.
     fn array(&mut self, value: Value, asked: Loc) -> Result<Option<Array>, Error> {
+        let Some(arguments) = &self.arguments else { return Ok(None) };
         let program = self.builder.program();
-        for (&param, input) in program.params().iter().zip(&self.inputs) {
+        let inputs = arguments.iter().chain(self.captures.values().map(|(_, tensor)| tensor));
+        for (&param, input) in program.params().iter().zip(inputs) {
             if !self.values.contains_key(&param) {
-                let Some(input) = input else { return Ok(None) };
                 let array = match &input.0 {
                     State::Traced(outer) => outer.array(asked)?,
                     State::Concrete(_) | State::Leaf(_) | State::Failed(_) => input.array()?,

@@ -33,7 +33,7 @@
 
 pub(crate) mod arguments;
 mod emit;
-mod forward;
+pub(crate) mod forward;
 mod function;
 mod gradient;
 mod jacobian;
@@ -47,7 +47,7 @@ mod vmap;
 pub use arguments::{All, Arg, Args, Arguments, First, Pick, Select};
 pub use emit::emit_into;
 pub use forward::{Jvp, Linear, Linearize, jvp, linearize};
-pub use function::{Function, IntoOutput};
+pub use function::{Due, Function, IntoOutput};
 pub use gradient::{Grad, ValueAndGrad, ValueAndGradWithAux, grad, value_and_grad};
 pub use jacobian::{Codomain, Jacobian, by_path, jacfwd, jacobian, jacrev};
 pub use jit::{CacheStats, Compiled, Jit, Lowered, jit};

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::trace::Trace;
 use crate::transform::arguments::{output_name, part_name};
+use crate::transform::forward::leaf_types;
 use crate::transform::{Args, Function};
 use crate::tree;
 use pullback_ir::{Loc, Program, TensorType};
@@ -26,7 +27,9 @@ pub(crate) fn record<A: Args, F: Function<A>>(
     arguments: &A,
     values: bool,
 ) -> Result<Recording<F::Output>, Error> {
-    let (trace, params) = Trace::begin(transform, at, &tree::leaves(arguments), values)?;
+    let leaves = tree::leaves(arguments);
+    let known = values.then(|| leaves.iter().map(|&leaf| leaf.clone()).collect());
+    let (trace, params) = Trace::begin(transform, at, leaf_types(&leaves)?, known);
     let traced = tree::unflatten(arguments, params)?;
     let output = match function.invoke(&traced) {
         Ok(output) => output,
@@ -36,7 +39,7 @@ pub(crate) fn record<A: Args, F: Function<A>>(
         }
     };
     let recorded = trace.finish(&tree::leaves(&output), at)?;
-    Ok(Recording { program: recorded.program, captures: recorded.captures, output })
+    Ok(Recording { program: recorded.program, captures: recorded.captures.into_values().collect(), output })
 }
 
 impl<O> Recording<O> {
