@@ -2,6 +2,7 @@
 
 use pullback::IndexMode;
 use pullback::prelude::*;
+use pullback::{associative_scan, cond, fori_loop, scan, switch, while_loop};
 use std::sync::Mutex;
 
 fn text<T>(result: Result<T, Error>) -> String {
@@ -100,6 +101,59 @@ fn a19_1_escaped_tensors() {
 fn values_unknown_while_tracing() {
     let f = |x: &Tensor| Ok::<_, Error>(if x.sum().item::<f64>()? > 0.0 { x.clone() } else { -x });
     refused!(jit(f).call((&zeros([2]),)));
+}
+
+#[test]
+fn values_unknown_inside_loops() {
+    let f = |x: &Tensor| {
+        fori_loop(0, 3, x, |_, x| Ok::<_, Error>(if x.item::<f64>()? > 0.0 { x.clone() } else { -x }))
+    };
+    refused!(f(&zeros([])));
+    refused!(grad(f).call((&zeros([]),)));
+}
+
+#[test]
+fn a23_1_carries_that_change() {
+    let mixed = scan(&Tensor::from(0f32), &zeros([3]), |c, x| (c + x, ())).0;
+    refused!(mixed.ok());
+    let widened = scan(&Tensor::from(0f32), &zeros([3]), |c, x| (c.to_dtype(DType::F64) + x, ())).0;
+    refused!(widened.ok());
+    let line = Line { slope: zeros([2]), offsets: vec![zeros([]), zeros([3])] };
+    let change =
+        |l: &Line| Line { slope: l.slope.sum(), offsets: vec![l.offsets[0].gt(0), l.offsets[1].clone()] };
+    refused!(while_loop(&line, |l| l.slope.sum().gt(0), change).slope.ok());
+    let grow = |l: &Line| Line { slope: l.slope.clone(), offsets: [&l.offsets[..], &[zeros([])]].concat() };
+    refused!(fori_loop(0, 3, &line, |_, l| grow(l)).slope.ok());
+    refused!(
+        jit(|x: &Tensor| fori_loop(0, 3, x, |i, x| x * i.to_dtype(DType::F64) + zeros([4])))
+            .call((&zeros([]),))
+    );
+}
+
+#[derive(Tree)]
+struct Line {
+    slope: Tensor,
+    offsets: Vec<Tensor>,
+}
+
+#[test]
+fn loops_and_branches_that_do_not_fit() {
+    let x = zeros([3]);
+    refused!(scan(&x, (&x, &zeros([2, 3])), |c, (x, y)| (c + x + y, ())).0.ok());
+    refused!(scan(&x, &zeros([]), |c, x| (c + x, ())).0.ok());
+    refused!(scan(&x, &(), |c, ()| (c.clone(), ())).0.ok());
+    refused!(while_loop(&x, |x| x.gt(0), |x| x * 0.5).ok());
+    refused!(fori_loop(0, &Tensor::from(3i32), &x, |_, x| x * 0.5).ok());
+    refused!(fori_loop(&x, 3, &x, |_, x| x * 0.5).ok());
+    refused!(cond(&x, &x, |x| x.clone(), |x| x * 0.5).ok());
+    refused!(cond(&x.sum().gt(0), &x, |x| x.clone(), |x| x.sum()).ok());
+    refused!(switch(&x.sum(), &x, [&|x| x.clone()]).ok());
+    let arms: [&dyn Fn(&Tensor) -> (Tensor, Tensor); 2] =
+        [&|x| (x.clone(), x.gt(0)), &|x| (x.clone(), x.clone())];
+    refused!(switch(&Tensor::from(0i32), &x, arms).0.ok());
+    refused!(associative_scan(&x, |a, b| (a + b).sum()).ok());
+    refused!(fori_loop(0, 3, &x, |_, x| x.reshape([2])).ok());
+    refused!(cond(&Tensor::from(true), &x, |x| x.take(&Tensor::from([3i64]), 0), |x| x.narrow(0, 0, 1)).ok());
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub enum RuntimeError {
         /// Type of the place.
         found: TensorType,
     },
-    /// A gather, scatter or dynamic_slice in mode `checked` met an index that is not below its bound.
+    /// A gather, scatter, dynamic_slice or dynamic_update_slice in mode `checked` met an index that is not below its bound.
     #[error(
         "IndexOutOfRange: {}: index {index} is out of range 0..{bound}; use mode clip or drop if that is meant",
         written(op, loc)

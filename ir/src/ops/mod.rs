@@ -288,6 +288,8 @@ primitives! {
     Scatter = index::scatter::Scatter,
     /// A box at a computed place.
     DynamicSlice = index::dynamic_slice::DynamicSlice,
+    /// A box written at a computed place.
+    DynamicUpdateSlice = index::dynamic_update_slice::DynamicUpdateSlice,
     /// A nested program.
     Call = control::call::Call,
     /// A nested program again and again.
@@ -326,6 +328,7 @@ impl Op {
             | Op::Dot(_)
             | Op::Gather(_)
             | Op::DynamicSlice(_)
+            | Op::DynamicUpdateSlice(_)
             | Op::Scatter(_)
             | Op::Call(_)
             | Op::Loop(_)

@@ -49,6 +49,9 @@ pub fn evaluate(
         Op::Gather(op) => index::gather::evaluate(op, loc, inputs, &mut outputs[0])?,
         Op::Scatter(op) => index::scatter::evaluate(op, loc, inputs, &mut outputs[0])?,
         Op::DynamicSlice(op) => index::dynamic_slice::evaluate(op, loc, inputs, &mut outputs[0])?,
+        Op::DynamicUpdateSlice(op) => {
+            index::dynamic_update_slice::evaluate(op, loc, inputs, &mut outputs[0])?
+        }
         Op::Call(op) => control::evaluate(inputs, outputs, |operands, run| run(&op.program, operands))?,
         Op::Loop(op) => control::evaluate(inputs, outputs, |operands, run| {
             control::looping::iterate(op, loc, operands, run)

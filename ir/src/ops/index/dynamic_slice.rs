@@ -33,7 +33,7 @@ pub struct DynamicSlice {
 }
 
 /// Shapes of operand and box to sample with.
-const CASES: [(&[usize], &[usize]); 7] = [
+pub(super) const CASES: [(&[usize], &[usize]); 7] = [
     (&[5], &[2]),
     (&[3, 4], &[2, 3]),
     (&[2, 3, 2], &[1, 2, 2]),
@@ -44,7 +44,7 @@ const CASES: [(&[usize], &[usize]); 7] = [
 ];
 
 /// What [`CASES`] are tried with: modes, types of the starts, and how far a start may lie beyond the last that fits.
-const MODES: [(IndexMode, DType, u64); 3] =
+pub(super) const MODES: [(IndexMode, DType, u64); 3] =
     [(IndexMode::Checked, DType::I64, 0), (IndexMode::Clip, DType::I32, 2), (IndexMode::Drop, DType::U64, 2)];
 
 impl DynamicSlice {
@@ -79,11 +79,39 @@ impl DynamicSlice {
     }
 }
 
+/// Types.
+impl DynamicSlice {
+    /// Checks the starts, of which `first` is the number as an operand, and that the box fits into `x`.
+    pub(super) fn check(&self, x: &TensorType, starts: &[&TensorType], first: usize) -> Result<(), Problem> {
+        for (d, start) in starts.iter().enumerate() {
+            if !start.dtype.is_int() {
+                let (operand, found) = (first + d, start.dtype);
+                return Err(Problem::DType { operand, found, expected: "an integer type" });
+            }
+            if start.shape.rank() != 0 {
+                let text = format!("the start along axis {d} is {start} and must be a scalar; reshape it");
+                return Err(Problem::Constraint(text));
+            }
+            if self.mode != IndexMode::Drop && self.sizes[d] > x.shape[d] {
+                return Err(Problem::Constraint(format!(
+                    "along axis {d} a box of {} does not fit into {}; take a smaller one or use mode drop",
+                    self.sizes[d], x.shape[d]
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Batching.
 impl DynamicSlice {
     /// The box along the dimensions whose start is the same in every lane, and everything along the others.
-    fn in_all_lanes(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<Batched, TypeError> {
-        let (x, starts) = (args[0], &args[1..]);
+    pub(super) fn in_all_lanes(
+        &self,
+        batcher: &mut Batcher<'_>,
+        x: Batched,
+        starts: &[Batched],
+    ) -> Result<Batched, TypeError> {
         let b = &mut *batcher.builder;
         let mut extents = Dims::from_slice(&b.ty(x.value).shape);
         if let Some(axis) = x.axis {
@@ -115,7 +143,7 @@ impl DynamicSlice {
     }
 
     /// Where each element of each lane's box is along `dims`: `[lanes, sizes of dims.., one per dim]`.
-    fn places(
+    pub(super) fn places(
         &self,
         batcher: &mut Batcher<'_>,
         starts: &[Batched],
@@ -183,25 +211,7 @@ impl Primitive for DynamicSlice {
         arity(operands, 1 + self.sizes.len())?;
         let x = operands[0];
         length("sizes", self.sizes.len(), x.shape.rank())?;
-        for (d, start) in operands[1..].iter().enumerate() {
-            if !start.dtype.is_int() {
-                return Err(Problem::DType {
-                    operand: 1 + d,
-                    found: start.dtype,
-                    expected: "an integer type",
-                });
-            }
-            if start.shape.rank() != 0 {
-                let text = format!("the start along axis {d} is {start} and must be a scalar; reshape it");
-                return Err(Problem::Constraint(text));
-            }
-            if self.mode != IndexMode::Drop && self.sizes[d] > x.shape[d] {
-                return Err(Problem::Constraint(format!(
-                    "along axis {d} a box of {} does not fit into {}; take a smaller one or use mode drop",
-                    self.sizes[d], x.shape[d]
-                )));
-            }
-        }
+        self.check(x, &operands[1..], 1)?;
         one(x.with_shape(self.sizes.iter().copied().collect::<Shape>()))
     }
 
@@ -230,7 +240,7 @@ impl Primitive for DynamicSlice {
     /// gathered.
     fn batch(&self, batcher: &mut Batcher<'_>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
         let starts = &args[1..];
-        let x = self.in_all_lanes(batcher, args)?;
+        let x = self.in_all_lanes(batcher, args[0], starts)?;
         let (moving, fixed): (Dims, Dims) = (0..starts.len()).partition(|&d| starts[d].axis.is_some());
         if moving.is_empty() {
             return Ok(smallvec![x]);

@@ -6,6 +6,7 @@ use crate::ops::shape::distinct_axes;
 use crate::shape::{Dims, Shape, TensorType};
 
 pub mod dynamic_slice;
+pub mod dynamic_update_slice;
 pub mod gather;
 pub mod scatter;
 

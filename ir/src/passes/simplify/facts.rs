@@ -96,7 +96,7 @@ impl Simplifier<'_> {
             Op::Reshape(_) | Op::Transpose(_) | Op::Broadcast(_) | Op::Slice(_) | Op::Reverse(_) => {
                 operands[0]
             }
-            Op::Pad(_) => either(operands[0], operands[1]),
+            Op::Pad(_) | Op::DynamicUpdateSlice(_) => either(operands[0], operands[1]),
             Op::Concat(_) => operands.iter().copied().reduce(either).unwrap_or(NOTHING),
             // What is dropped reads as 0.
             Op::Gather(_) | Op::DynamicSlice(_) => Facts { no_zero: false, ..operands[0] },

@@ -148,6 +148,7 @@ impl Simplifier<'_> {
             | Op::Dot(_)
             | Op::Gather(_)
             | Op::DynamicSlice(_)
+            | Op::DynamicUpdateSlice(_)
             | Op::Scatter(_)
             | Op::Call(_)
             | Op::Loop(_)

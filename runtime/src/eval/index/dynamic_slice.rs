@@ -6,7 +6,7 @@ use crate::eval::offsets::{Strided, Strides};
 use crate::view::{View, ViewMut, with_word};
 use pullback_ir::ops::index::IndexMode;
 use pullback_ir::ops::index::dynamic_slice::DynamicSlice;
-use pullback_ir::{Dims, Loc};
+use pullback_ir::{Dims, Loc, Shape};
 
 pub(in crate::eval) fn evaluate(
     op: &DynamicSlice,
@@ -14,26 +14,8 @@ pub(in crate::eval) fn evaluate(
     inputs: &[View<'_>],
     out: &mut ViewMut<'_>,
 ) -> Result<(), RuntimeError> {
-    // The part of the box that lies in the operand: its extents, its first element there and in the result.
-    let mut extents = Dims::new();
-    let (mut source, mut target) = (0, 0);
-    let (of_operand, of_result) = (inputs[0].shape().strides(), out.shape().strides());
-    for (d, &size) in op.sizes.iter().enumerate() {
-        let extent = inputs[0].shape()[d];
-        let start = resolve(op.mode, reader(&inputs[1 + d])?(0), extent.saturating_sub(size), loc)?;
-        let first = (-start).clamp(0, size as i128);
-        let end = (extent as i128 - start).clamp(first, size as i128);
-        extents.push((end - first) as usize);
-        if end > first {
-            source += (start + first) as usize * of_operand[d];
-            target += first as usize * of_result[d];
-        }
-    }
-    let part = |strides: &[usize], start: usize| {
-        let strides: Strides = strides.iter().map(|&stride| stride as isize).collect();
-        Strided::new(&extents, &strides, start as isize)
-    };
-    let (read, written) = (part(&of_operand, source), part(&of_result, target));
+    let at = Placed { op: ("dynamic_slice", loc), mode: op.mode };
+    let (read, written) = at.overlap(inputs[0].shape(), out.shape(), &inputs[1..])?;
     with_word!(out.dtype(), W => {
         let (operand, out) = (inputs[0].words::<W>(), out.words_mut::<W>());
         if read.len() == out.len() {
@@ -46,15 +28,53 @@ pub(in crate::eval) fn evaluate(
     Ok(())
 }
 
-/// The start that is meant, of which those up to `room` keep the box inside.
-fn resolve(mode: IndexMode, start: i128, room: usize, loc: Loc) -> Result<i128, RuntimeError> {
-    let fitting = start.clamp(0, room as i128);
-    match mode {
-        IndexMode::Checked if start != fitting => {
-            Err(RuntimeError::index_out_of_range("dynamic_slice", start, room + 1, loc))
+/// How boxes are placed in an operand.
+pub(super) struct Placed {
+    /// Name and place of the op, for errors.
+    pub(super) op: (&'static str, Loc),
+    pub(super) mode: IndexMode,
+}
+
+impl Placed {
+    /// The part of the box that lies in the operand: its elements there, and in the box.
+    pub(super) fn overlap(
+        &self,
+        operand: &Shape,
+        sizes: &Shape,
+        starts: &[View<'_>],
+    ) -> Result<(Strided, Strided), RuntimeError> {
+        let mut extents = Dims::new();
+        let (mut in_operand, mut in_box) = (0, 0);
+        let (of_operand, of_box) = (operand.strides(), sizes.strides());
+        for (d, &size) in sizes.iter().enumerate() {
+            let extent = operand[d];
+            let start = self.resolve(reader(&starts[d])?(0), extent.saturating_sub(size))?;
+            let first = (-start).clamp(0, size as i128);
+            let end = (extent as i128 - start).clamp(first, size as i128);
+            extents.push((end - first) as usize);
+            if end > first {
+                in_operand += (start + first) as usize * of_operand[d];
+                in_box += first as usize * of_box[d];
+            }
         }
-        IndexMode::Checked | IndexMode::Clip => Ok(fitting),
-        IndexMode::Drop => Ok(start),
+        let part = |strides: &[usize], start: usize| {
+            let strides: Strides = strides.iter().map(|&stride| stride as isize).collect();
+            Strided::new(&extents, &strides, start as isize)
+        };
+        Ok((part(&of_operand, in_operand), part(&of_box, in_box)))
+    }
+
+    /// The start that is meant, of which those up to `room` keep the box inside.
+    fn resolve(&self, start: i128, room: usize) -> Result<i128, RuntimeError> {
+        let fitting = start.clamp(0, room as i128);
+        match self.mode {
+            IndexMode::Checked if start != fitting => {
+                let (name, loc) = self.op;
+                Err(RuntimeError::index_out_of_range(name, start, room + 1, loc))
+            }
+            IndexMode::Checked | IndexMode::Clip => Ok(fitting),
+            IndexMode::Drop => Ok(start),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading and writing at computed indices.
 
 pub(super) mod dynamic_slice;
+pub(super) mod dynamic_update_slice;
 pub(super) mod gather;
 pub(super) mod scatter;
 
