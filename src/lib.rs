@@ -36,6 +36,26 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
+//! Rust's own `for` and `if` unroll while a function is recorded. Loops whose length depends on data, or that are too
+//! long to unroll, are [`scan`], [`fori_loop`] and [`while_loop`]; a choice that depends on data is [`cond`] or
+//! [`switch`]. All have derivatives in both modes and compile: see [`control`].
+//!
+//! ```
+//! use pullback::prelude::*;
+//!
+//! // The square root of a by Newton's iteration, as often as it takes.
+//! fn root(a: &Tensor) -> Tensor {
+//!     while_loop(a, |x| (x * x - a).abs().gt(1e-12), |x| (a / x + x) * 0.5)
+//! }
+//! let slope = jit(grad(root)).call((&Tensor::from(2.0),))?;
+//! assert!((slope.item::<f64>()? - 0.5 / 2f64.sqrt()).abs() < 1e-9);
+//!
+//! // An array filled in a loop: each element half the one before.
+//! let filled = fori_loop(1, 4, &Tensor::from([8.0, 0.0, 0.0, 0.0]), |i, a| a.set_at(i, a.at(i - 1) * 0.5));
+//! assert_eq!(filled.to_vec::<f64>()?, [8.0, 4.0, 2.0, 1.0]);
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! Functions are ordinary Rust functions on [`Tensor`]. Transforms ([`grad`], [`value_and_grad`], [`jvp`], [`vjp`],
 //! [`linearize`], [`jacobian`], [`hessian`], [`hvp`], [`vmap`], [`jit`]) take functions and nest in any order; arguments and results are [trees](tree::Tree) of
 //! tensors. Errors stay in the tensors they befall and come out where a value leaves: see [`Tensor`].
@@ -56,6 +76,7 @@ pub use pullback_runtime::Array;
 /// What a program that uses pullback needs nearly always.
 pub mod prelude {
     pub use crate::{DType, Error, Tensor, Tree, concat, einsum, stack, where_};
+    pub use crate::{cond, fori_loop, scan, switch, while_loop};
     pub use crate::{grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp};
     pub use crate::{linearize, value_and_grad, vjp, vmap};
 }

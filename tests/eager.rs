@@ -131,6 +131,52 @@ fn elements_are_read_and_written_by_index() {
 }
 
 #[test]
+fn places_may_be_computed() {
+    let x = Tensor::arange(DType::F64, 24).reshape([2, 3, 4]);
+    let (i, j) = (Tensor::from(1i64), Tensor::from(2u32));
+    let same = |found: Tensor, due: Tensor| {
+        assert_eq!((found.shape().unwrap(), vec(&found)), (due.shape().unwrap(), vec(&due)));
+    };
+    same(x.at(&i), x.at(1));
+    same(x.at((&i, &j, &i)), x.at((1, 2, 1)));
+    same(x.at((.., &j)), x.slice((.., 2)));
+    same(x.at((&i, 1.., -1)), x.at((1, 1..3, 3)));
+    same(x.at((&i - 1, ..2, 1..=2)), x.at((0, 0..2, 1..3)));
+    same(x.at(1..), x.narrow(0, 1, 1));
+    same(x.at(()), x.clone());
+    // Computed indices count from the front, and are checked unless another mode says otherwise.
+    let last = Tensor::from(-1i64);
+    assert!(x.at(&last).error().unwrap().to_string().contains("index -1 is out of range"));
+    same(x.at_with(&last, IndexMode::Clip), x.at(0));
+    same(x.at_with(&last, IndexMode::Drop), x.at(0).zeros_like());
+    assert!(x.at(Tensor::from(1.0)).error().is_some());
+    assert!(x.at(Tensor::from([1i64])).error().is_some());
+    assert!(x.at((0, 0, 0, 0)).error().is_some());
+}
+
+#[test]
+fn places_may_be_written() {
+    let x = Tensor::arange(DType::F64, 6).reshape([2, 3]);
+    let i = Tensor::from(1i64);
+    assert_eq!(vec(&x.set_at((&i, 0), 9.0)), [0.0, 1.0, 2.0, 9.0, 4.0, 5.0]);
+    assert_eq!(vec(&x.set_at(&i, Tensor::from([7.0, 8.0, 9.0]))), [0.0, 1.0, 2.0, 7.0, 8.0, 9.0]);
+    assert_eq!(vec(&x.set_at((.., -1), 9)), [0.0, 1.0, 9.0, 3.0, 4.0, 9.0]);
+    assert_eq!(vec(&x.set_at((.., 1..), Tensor::from([[7.0], [8.0]]))), [0.0, 7.0, 7.0, 3.0, 8.0, 8.0]);
+    assert_eq!(vec(&x.set_at((), 1)), [1.0; 6]);
+    assert_eq!(vec(&x.set_at(2..2, 1)), vec(&x));
+    let far = Tensor::from(7i32);
+    assert_eq!(vec(&x.set_at_with(&far, 0, IndexMode::Clip)), [0.0, 1.0, 2.0, 0.0, 0.0, 0.0]);
+    assert_eq!(vec(&x.set_at_with(&far, 0, IndexMode::Drop)), vec(&x));
+    assert!(x.set_at(&far, 0).error().unwrap().to_string().contains("dynamic_update_slice"));
+    assert!(x.set_at(0, Tensor::from([1.0, 2.0])).error().is_some());
+    assert!(x.set_at(0, Tensor::from(1.0f32)).error().is_some());
+    assert!(x.set_at(5, 1).error().is_some());
+    let f = |x: &Tensor, v: &Tensor| (x.set_at((&i, 1..), v) * &x.at(&i).at(0)).sum();
+    let (dx, dv) = grad(f).argnums(pullback::transform::All).call((&x, &Tensor::from(2.0))).unwrap();
+    assert_eq!((vec(&dx), vec(&dv)), (vec![3.0, 3.0, 3.0, 13.0, 0.0, 0.0], vec![6.0]));
+}
+
+#[test]
 fn triangles_and_diagonals() {
     let x = Tensor::arange(DType::F64, 9).reshape([3, 3]);
     assert_eq!(vec(&x.tril(0)), [0.0, 0.0, 0.0, 3.0, 4.0, 0.0, 6.0, 7.0, 8.0]);

@@ -4,6 +4,7 @@ use crate::common::*;
 use pullback_autodiff::{grad, jvp};
 use pullback_ir::ops::index::IndexMode;
 use pullback_ir::ops::index::dynamic_slice::DynamicSlice;
+use pullback_ir::ops::index::dynamic_update_slice::DynamicUpdateSlice;
 use pullback_ir::ops::index::gather::Gather;
 use pullback_ir::ops::index::scatter::{Scatter, ScatterKind};
 use pullback_ir::shape::Dims;
@@ -178,5 +179,48 @@ fn checked_boxes_out_of_range_fail_in_derivatives_too() {
         let at = [ten_to_forty(), Array::from(start)];
         assert!(interpret(&f, &at).is_err());
         assert!(interpret(&grad(&f, &[0]).unwrap(), &at).is_err());
+    }
+}
+
+/// The weighted sum of a vector of 4 after a box of `size` was written at a start.
+fn box_into(size: usize, mode: IndexMode, start: DType) -> Program {
+    program("f", &[f64s(&[4]), f64s(&[size]), TensorType::scalar(start)], |b, p| {
+        let written = b.one(DynamicUpdateSlice { mode }, p)?;
+        Ok(vec![weighted(b, written, &[1.0, 10.0, 100.0, 1000.0])?])
+    })
+}
+
+#[test]
+fn the_slope_of_a_written_box_is_that_of_its_place() {
+    let check = |mode, start: Array, due: [&[f64]; 2]| {
+        let f = box_into(due[1].len(), mode, start.dtype());
+        let update = vector(&vec![5.0; due[1].len()]);
+        check_gradient(&f, &[ten_to_forty(), update, start], &due, 0.0);
+    };
+    for mode in [IndexMode::Checked, IndexMode::Clip, IndexMode::Drop] {
+        check(mode, Array::from(1u32), [&[1.0, 0.0, 0.0, 1000.0], &[10.0, 100.0]]);
+        check(mode, Array::from(4i64), [&[1.0, 10.0, 100.0, 1000.0], &[]]);
+    }
+    for start in [Array::from(3i64), Array::from(i32::MAX), Array::from(u64::MAX)] {
+        check(IndexMode::Clip, start, [&[1.0, 10.0, 0.0, 0.0], &[100.0, 1000.0]]);
+    }
+    check(IndexMode::Clip, Array::from(i64::MIN), [&[0.0, 0.0, 100.0, 1000.0], &[1.0, 10.0]]);
+    check(IndexMode::Drop, Array::from(3i64), [&[1.0, 10.0, 100.0, 0.0], &[1000.0, 0.0]]);
+    check(IndexMode::Drop, Array::from(-1i64), [&[0.0, 10.0, 100.0, 1000.0], &[0.0, 1.0]]);
+    check(IndexMode::Drop, Array::from(-1i64), [&[0.0; 4], &[0.0, 1.0, 10.0, 100.0, 1000.0, 0.0]]);
+    for start in [Array::from(u64::MAX), Array::from(i64::MIN), Array::from(4u32)] {
+        check(IndexMode::Drop, start, [&[1.0, 10.0, 100.0, 1000.0], &[0.0, 0.0]]);
+    }
+}
+
+#[test]
+fn checked_boxes_written_out_of_range_fail_in_derivatives_too() {
+    for (size, start) in [(2, 3i64), (1, -1), (0, 5)] {
+        let f = box_into(size, IndexMode::Checked, DType::I64);
+        let at = [ten_to_forty(), vector(&vec![5.0; size]), Array::from(start)];
+        assert!(interpret(&f, &at).is_err());
+        for wrt in [0, 1] {
+            assert!(interpret(&grad(&f, &[wrt]).unwrap(), &at).is_err());
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::tensor::Tensor;
 use crate::trace::{Recorded, Trace};
 use crate::transform::forward::leaf_types;
 use crate::tree::{self, Tree};
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use pullback_ir::{Builder, Loc, Program, TensorType, Value};
 use std::sync::Arc;
 
@@ -99,10 +99,17 @@ pub(super) fn difference<T: Tree>(
     (right, second): (&T, &str),
 ) -> Result<Option<String>, Error> {
     let (l, r) = (tree::structure(left), tree::structure(right));
-    if l != r {
-        return Ok(Some(format!("the structure of {what} is {l} {first} and {r} {second}")));
-    }
     let mut parts = Vec::new();
+    if l != r {
+        let [l_paths, r_paths] =
+            [left, right].map(|tree| tree::paths(tree).into_iter().collect::<IndexSet<_>>());
+        parts.extend(l_paths.difference(&r_paths).map(|path| format!("{what} has {path} {first} only")));
+        parts.extend(r_paths.difference(&l_paths).map(|path| format!("{what} has {path} {second} only")));
+        if parts.is_empty() {
+            parts.push(format!("the structure of {what} is {l} {first} and {r} {second}"));
+        }
+        return Ok(Some(parts.join(", ")));
+    }
     for ((left, right), path) in
         tree::leaves(left).into_iter().zip(tree::leaves(right)).zip(tree::paths(left))
     {

@@ -7,6 +7,7 @@ use crate::ops::IndexMode;
 use crate::ops::axes::Index;
 use crate::tensor::{Tensor, attempt};
 use pullback_ir::ops::index::dynamic_slice::DynamicSlice;
+use pullback_ir::ops::index::dynamic_update_slice::DynamicUpdateSlice;
 use pullback_ir::ops::index::gather::Gather;
 use pullback_ir::ops::index::scatter::{Scatter, ScatterKind};
 use pullback_ir::{Dims, Loc, Problem, Shape};
@@ -164,29 +165,18 @@ impl Tensor {
     /// The update written from a computed start along an axis, moved as [`Tensor::dynamic_slice`] moves it.
     #[track_caller]
     pub fn dynamic_update_slice(&self, axis: impl Index, start: &Tensor, update: &Tensor) -> Tensor {
-        let at = Loc::caller();
-        let dim = attempt!(self.one_axis("dynamic_update_slice", axis, at));
-        let count = attempt!(update.shape()).get(dim).copied().unwrap_or(0);
-        let places = attempt!(self.places("dynamic_update_slice", dim, start, count, at));
-        self.index_set(dim, &places, update)
+        let dim = attempt!(self.one_axis("dynamic_update_slice", axis, Loc::caller()));
+        let zero = Tensor::zeros(attempt!(start.dtype()), []);
+        let rank = attempt!(self.rank());
+        let starts: Vec<&Tensor> = (0..rank).map(|d| if d == dim { start } else { &zero }).collect();
+        self.dynamic_update_slice_with(&starts, update, IndexMode::Clip)
     }
 
-    /// The indices of a box of `count` elements along an axis.
+    /// The update written from a computed start along each axis, with a mode for boxes that leave this tensor.
     #[track_caller]
-    fn places(&self, name: &str, dim: usize, start: &Tensor, count: usize, at: Loc) -> Result<Tensor, Error> {
-        let (x, s) = (self.ty()?, start.ty()?);
-        let refuse = |text: String| Error::op(name, &[x, s], Problem::Constraint(text), at);
-        if s.shape.rank() != 0 || !s.dtype.is_int() {
-            return Err(refuse("the start must be one integer; reshape or convert it".into()));
-        }
-        let Some(room) = x.shape[dim].checked_sub(count) else {
-            return Err(refuse(format!(
-                "axis {dim} has no room for {count} elements; take at most {}",
-                x.shape[dim]
-            )));
-        };
-        let start = start.clamp(0, room as i64);
-        (start + Tensor::arange(s.dtype, count)).ok()
+    pub fn dynamic_update_slice_with(&self, starts: &[&Tensor], update: &Tensor, mode: IndexMode) -> Tensor {
+        let operands: Vec<&Tensor> = [self, update].into_iter().chain(starts.iter().copied()).collect();
+        apply(DynamicUpdateSlice { mode }, &operands)
     }
 
     /// The elements at index tuples: the last axis of `indices` counts the leading axes of this tensor.

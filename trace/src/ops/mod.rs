@@ -3,6 +3,7 @@
 
 mod activation;
 mod arrange;
+mod at;
 pub(crate) mod axes;
 pub(crate) mod broadcast;
 mod compare;

@@ -1,4 +1,4 @@
-//! Boxes with constant bounds.
+//! Boxes, and what users write for them: bounds along axes, and indices.
 
 use crate::apply::apply_all;
 use crate::error::Error;
@@ -9,17 +9,29 @@ use pullback_ir::{Dims, Loc, Problem, Shape};
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
 /// What is taken along one axis.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Span {
     /// From the first bound to before the second; negative bounds count from the end; `None`: the end.
     Range(i64, Option<i64>),
     /// One index, and the axis goes; a negative one counts from the end.
     At(i64),
+    /// One index that is computed, an integer of rank 0, and the axis goes. Counted from the front alone.
+    Computed(Tensor),
 }
 
 impl<I: Index> From<I> for Span {
     fn from(at: I) -> Span {
         Span::At(at.index())
+    }
+}
+impl From<&Tensor> for Span {
+    fn from(at: &Tensor) -> Span {
+        Span::Computed(at.clone())
+    }
+}
+impl From<Tensor> for Span {
+    fn from(at: Tensor) -> Span {
+        Span::Computed(at)
     }
 }
 impl<I: Index> From<Range<I>> for Span {
@@ -50,7 +62,8 @@ impl From<RangeFull> for Span {
     }
 }
 
-/// Spans of the leading axes: `(1.., .., -1)`; axes not mentioned are kept whole.
+/// Spans of the leading axes: one span, `3`, `1..` or `&i`, or a tuple of them, `(1.., .., -1)`. Axes not mentioned
+/// are kept whole; `()` mentions none.
 pub trait Slices {
     /// One span per leading axis.
     fn spans(self) -> Vec<Span>;
@@ -70,46 +83,28 @@ macro_rules! slices {
 
 slices! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 
-impl Tensor {
-    /// The box with these spans: `x.slice((1.., .., -1))`.
-    #[track_caller]
-    pub fn slice(&self, spans: impl Slices) -> Tensor {
-        let ty = attempt!(self.ty());
-        let at = Loc::caller();
-        let refuse = |text: String| Tensor::failed(Error::op("slice", &[ty], Problem::Constraint(text), at));
-        let spans = spans.spans();
-        if spans.len() > ty.shape.rank() {
-            return refuse(format!(
-                "{} spans for {} axes; give at most one per axis",
-                spans.len(),
-                ty.shape.rank()
-            ));
-        }
-        let mut start = Dims::from_elem(0, ty.shape.rank());
-        let mut limit = Dims::from_slice(&ty.shape);
-        let mut gone = Dims::new();
-        for (axis, span) in spans.into_iter().enumerate() {
-            let extent = ty.shape[axis];
-            let bound = |b: i64| if b < 0 { b.saturating_add(extent as i64) } else { b };
-            let (low, high) = match span {
-                Span::At(i) => (bound(i), bound(i).saturating_add(1)),
-                Span::Range(low, high) => (bound(low), high.map_or(extent as i64, bound)),
-            };
-            if low < 0 || high < low || high > extent as i64 {
-                return refuse(format!(
-                    "{low}..{high} is not within axis {axis} of extent {extent}; bounds must be from 0 to the extent"
-                ));
-            }
-            (start[axis], limit[axis]) = (low as usize, high as usize);
-            if matches!(span, Span::At(_)) {
-                gone.push(axis);
-            }
-        }
-        let boxed = self.slice_to(start, limit, Dims::from_elem(1, ty.shape.rank()), at);
-        let shape = attempt!(boxed.shape()).without(&gone);
-        boxed.reshape_to(shape, at)
+impl Slices for () {
+    fn spans(self) -> Vec<Span> {
+        Vec::new()
     }
+}
 
+macro_rules! single {
+    ($([$($generics:tt)*] $t:ty;)*) => {
+        $(impl<$($generics)*> Slices for $t {
+            fn spans(self) -> Vec<Span> {
+                vec![self.into()]
+            }
+        })*
+    };
+}
+
+single! {
+    [I: Index] I; [] &Tensor; [] Tensor; [] Span; [I: Index] Range<I>; [I: Index] RangeInclusive<I>;
+    [I: Index] RangeFrom<I>; [I: Index] RangeTo<I>; [] RangeFull;
+}
+
+impl Tensor {
     pub(crate) fn slice_to(&self, start: Dims, limit: Dims, stride: Dims, at: Loc) -> Tensor {
         let shape = attempt!(self.shape());
         if start.iter().all(|&s| s == 0) && *limit == **shape && stride.iter().all(|&s| s == 1) {
