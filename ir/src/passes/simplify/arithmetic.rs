@@ -138,10 +138,10 @@ impl Simplifier<'_> {
         match function {
             // --x = x
             Unary::Neg => Ok(self.argument(Unary::Neg, x)),
-            // |-x| = |x|, ||x|| = |x|
+            // |-x| = |x| for numbers with a sign, ||x|| = |x|
             Unary::Abs => match self.argument(Unary::Neg, x) {
-                Some(x) => self.rewritten(Unary::Abs, &[x]),
-                None => Ok(self.argument(Unary::Abs, x).map(|_| x)),
+                Some(x) if self.ty(x).dtype.is_signed() => self.rewritten(Unary::Abs, &[x]),
+                Some(_) | None => Ok(self.argument(Unary::Abs, x).map(|_| x)),
             },
             // sign(sign(x)) = sign(x)
             Unary::Sign => Ok(self.argument(Unary::Sign, x).map(|_| x)),
