@@ -3,6 +3,7 @@
 //! A file holds one program and a header of comments that says what to do with it:
 //!
 //! - `// check: simplify | linearize wrt=0 | transpose` passes the program through commands, left to right;
+//!   `kernels`, `memory` and `clif` show stages of its compilation instead of the program;
 //! - `// run: f([0.5, -1.0], 2.0)` runs what came out (the last program, if there are several);
 //! - `// count: mul 3, broadcast 0` asserts how often ops occur in it, nested programs included.
 //!
@@ -13,7 +14,7 @@ use pullback::ir::passes::{cse, dce, fold, simplify_with};
 use pullback::ir::text::{self, parse_literal};
 use pullback::runtime::{Array, Interpreter, interpret};
 use pullback_autodiff as autodiff;
-use pullback_lower::{Options, lower};
+use pullback_lower::{Lowered, Options, lower};
 use std::fs;
 
 /// What a pipeline works on: one program, or after `linearize` the primal and the linear one.
@@ -79,12 +80,18 @@ fn command(text: &str, state: State) -> State {
             programs.push(transposed);
             State { programs, ..state }
         }
-        "kernels" => {
-            let lowered = lower(state.last(), &Options::default()).expect(text);
-            State { shown: Some(lowered.kernels()), ..state }
-        }
+        "kernels" => show(state, Lowered::kernels),
+        "memory" => show(state, |lowered| lowered.memory().to_string()),
+        "clif" => show(state, |lowered| lowered.clif().expect(text)),
         _ => panic!("there is no command `{name}`"),
     }
+}
+
+/// Shows a stage of the lowering of the last program, after what is shown already.
+fn show(state: State, stage: impl Fn(&Lowered) -> String) -> State {
+    let lowered = lower(state.last(), &Options::default()).expect("lowers");
+    let before = state.shown.map_or(String::new(), |text| text + "\n");
+    State { shown: Some(before + &stage(&lowered)), ..state }
 }
 
 /// The arguments of `f(...)`, one text each.
