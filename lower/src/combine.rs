@@ -60,13 +60,20 @@ pub(crate) unsafe fn combine_blocks(
 #[cfg(test)]
 mod tests {
     use super::levels;
+    use std::cell::RefCell;
 
     #[test]
     fn an_odd_last_block_moves_up() {
-        let mut elements: Vec<String> = ["a", "b", "c", "d", "e"].map(String::from).to_vec();
-        let leaked: Vec<&str> = elements.drain(..).map(|s| &*s.leak()).collect();
-        let mut run = leaked;
-        levels(&mut run, 5, |a, b| format!("({a}{b})").leak());
-        assert_eq!(run[0], "(((ab)(cd))e)");
+        // Elements are the numbers of texts, which a combination adds to.
+        let texts = RefCell::new(["a", "b", "c", "d", "e"].map(String::from).to_vec());
+        let combine = |left: usize, right: usize| {
+            let mut texts = texts.borrow_mut();
+            let text = format!("({}{})", texts[left], texts[right]);
+            texts.push(text);
+            texts.len() - 1
+        };
+        let mut run = [0, 1, 2, 3, 4];
+        levels(&mut run, 5, combine);
+        assert_eq!(texts.borrow()[run[0]], "(((ab)(cd))e)");
     }
 }

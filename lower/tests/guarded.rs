@@ -1,11 +1,12 @@
-//! Machine code reads and writes nothing but its arguments: these lie next to pages that must not be touched.
+//! Machine code reads and writes nothing but its arguments, outputs and scratch buffers: each of them lies next to a page
+//! that must not be touched.
 
 mod common;
 
 use common::arguments;
 use pullback_ir::ops::control::custom_call::SAMPLE_TARGET;
 use pullback_ir::{Builder, Op, Program, TensorType};
-use pullback_lower::{Options, lower};
+use pullback_lower::{Life, Options, lower};
 use pullback_runtime::eval::control::custom_call::register;
 use pullback_runtime::{Array, View, ViewMut};
 
@@ -46,7 +47,8 @@ impl Drop for Guarded {
 
 /// Runs a program between guard pages and compares with a run on ordinary arrays.
 fn check(program: &Program, values: &[Array], options: &Options) {
-    let executable = lower(program, options).expect("lowers").compile().expect("compiles");
+    let lowered = lower(program, options).expect("lowers");
+    let executable = lowered.compile().expect("compiles");
     let Ok(expected) = executable.call(values) else { return };
     for at_end in [true, false] {
         let inputs: Vec<Guarded> = values.iter().map(|a| Guarded::new(a.ty().bytes(), at_end)).collect();
@@ -70,7 +72,16 @@ fn check(program: &Program, values: &[Array], options: &Options) {
             // SAFETY: zeroed bytes of the type that nothing else refers to.
             .map(|(memory, ty)| unsafe { ViewMut::from_raw(ty, memory.start) })
             .collect();
-        executable.call_views(&views, &mut outputs).expect("runs as before");
+        let mut scratch = Vec::new();
+        let place = |life: &Life| {
+            let memory = Guarded::new(lowered.schedule().buffer(life.buffer).ty.bytes(), at_end);
+            let start = memory.start;
+            scratch.push(memory);
+            start
+        };
+        // SAFETY: a mapping for every buffer, with as many bytes as its type says.
+        let done = unsafe { executable.call_views_in(&views, &mut outputs, place) };
+        done.expect("runs as before");
         for (output, expected) in outputs.iter().zip(&expected) {
             // SAFETY: the program has written the output.
             let found = unsafe { output.written() }.to_array();
