@@ -8,7 +8,7 @@ use pullback::{Array, nn, random};
 use pullback_autodiff as autodiff;
 use pullback_ir::ops::elementwise::unary::Unary;
 use pullback_ir::{Builder, Program, TensorType};
-use pullback_lower::{Executable, Options, lower};
+use pullback_lower::{Direct, Executable, Options, lower};
 
 fn main() {
     divan::main();
@@ -35,6 +35,13 @@ fn call_into_value_and_grad_of_three_numbers(bencher: Bencher) {
     bencher.bench_local(|| {
         executable.call_into::<f64>(&[black_box(&x)], &mut [&mut value, &mut gradient]).expect("runs");
     });
+}
+
+#[divan::bench]
+fn direct_value_and_grad_of_three_numbers(bencher: Bencher) {
+    let executable = compiled(&autodiff::value_and_grad(&three_numbers(), &[0]).expect("differentiable"));
+    let step: Direct<f64, 3, 4> = executable.direct(&[]).expect("numbers");
+    bencher.bench_local(|| step.call(black_box([0.5, -1.0, 2.0])).expect("runs"));
 }
 
 #[divan::bench]

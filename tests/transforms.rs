@@ -181,6 +181,17 @@ fn compiled_functions_check_their_arguments() {
 }
 
 #[test]
+fn compiled_functions_may_be_called_with_numbers() {
+    let scale = Tensor::from([2.0, 3.0]);
+    let f = jit(value_and_grad(|x: &Tensor| (x.square() * &scale).sum()));
+    let f = f.compile((&Tensor::from([0.0, 0.0]),)).unwrap().direct::<f64, 2, 3>().unwrap();
+    assert_eq!(f.call([1.0, 10.0]).unwrap(), [302.0, 4.0, 60.0]);
+    let f = jit(|x: &Tensor| x.sin()).compile((&Tensor::from([0.0, 0.0]),)).unwrap();
+    let error = f.direct::<f64, 2, 1>().err().unwrap();
+    assert_eq!(error.to_string(), "@jit takes 2 numbers and gives 2, not 2 and 1");
+}
+
+#[test]
 fn transforms_of_transforms_compose() {
     let x = Tensor::from(0.5);
     let f = |x: &Tensor| x.exp() * x;

@@ -3,8 +3,9 @@
 use pullback_ir::ops::elementwise::unary::Unary;
 use pullback_ir::ops::reduce::reduce::Reducer;
 use pullback_ir::{Builder, DType, Program, TensorType};
-use pullback_lower::{Executable, Options, lower};
+use pullback_lower::{Direct, Executable, Options, lower};
 use pullback_runtime::{Array, threads};
+use std::hint::black_box;
 use std::time::Instant;
 
 fn main() {
@@ -61,6 +62,9 @@ fn overhead() {
     let seconds =
         best(|| executable.call_into(&[&input[..]], &mut [&mut output[..]]).expect("runs"), 100_000);
     println!("  call_into: {:.1} ns", seconds * 1e9);
+    let direct: Direct<f64, 3, 3> = executable.direct(&[]).expect("numbers");
+    let seconds = best(|| drop(direct.call(black_box(input))), 100_000);
+    println!("  direct: {:.1} ns", seconds * 1e9);
     let arguments = [Array::vector(&input)];
     let seconds = best(|| drop(executable.call(&arguments)), 100_000);
     println!("  call: {:.1} ns", seconds * 1e9);

@@ -6,6 +6,7 @@ mod cache;
 mod code;
 mod combine;
 pub mod control;
+mod direct;
 pub mod emit;
 mod error;
 mod executable;
@@ -20,6 +21,7 @@ mod scratch;
 mod sweep;
 
 pub use cache::Cache;
+pub use direct::Direct;
 pub use error::LowerError;
 pub use executable::Executable;
 pub use lowered::{Cost, Lowered, Options, lower};

@@ -51,6 +51,19 @@ pub enum RuntimeError {
         /// Type of the place.
         found: TensorType,
     },
+    /// A program was to be a function of another number of numbers than it is.
+    #[error(
+        "@{program} takes {} numbers and gives {}, not {} and {}",
+        expected.0, expected.1, found.0, found.1
+    )]
+    Numbers {
+        /// Name of the program.
+        program: String,
+        /// Elements of all parameters, and of all outputs.
+        expected: (usize, usize),
+        /// What was asked for.
+        found: (usize, usize),
+    },
     /// A gather, scatter, dynamic_slice or dynamic_update_slice in mode `checked` met an index that is not below its bound.
     #[error(
         "IndexOutOfRange: {}: index {index} is out of range 0..{bound}; use mode clip or drop if that is meant",

@@ -3,44 +3,37 @@
 //! Work is cut into chunks of a size that the caller fixes from shapes alone, never from the number of threads, so
 //! results have the same bits on any number of them. Below a threshold nothing touches the pool.
 
-use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
 /// Environment variable that says how many threads to use.
 pub const THREADS_VARIABLE: &str = "PULLBACK_THREADS";
 
-/// Work below this many nanoseconds (estimated, on one thread) runs where it is: waking workers costs about ten microseconds.
-pub const INLINE_NANOSECONDS: u64 = 50_000;
+/// Work below this many nanoseconds (estimated, on one thread) is not shared: waking a thread takes ten microseconds or
+/// more, and what it takes over must be worth that.
+pub const SHARED_NANOSECONDS: u64 = 100_000;
 
-/// `None` before first use, and then the number of threads with a pool if it is above one.
-static POOL: RwLock<Option<Workers>> = RwLock::new(None);
+/// `None` before first use.
+static WORKERS: RwLock<Option<Workers>> = RwLock::new(None);
 
-#[derive(Clone)]
-struct Workers {
-    count: usize,
-    pool: Option<Arc<ThreadPool>>,
-}
+/// The threads that help the caller; `None` if the caller's is the only one.
+type Workers = Option<Arc<ThreadPool>>;
 
-impl Workers {
-    fn new(count: usize) -> Workers {
-        let count = count.max(1);
-        let name = |i| format!("pullback-{i}");
-        // Where threads cannot be had, work runs on the caller's.
-        let pool = (count > 1)
-            .then(|| ThreadPoolBuilder::new().num_threads(count).thread_name(name).build().ok().map(Arc::new))
-            .flatten();
-        Workers { count: if pool.is_some() { count } else { 1 }, pool }
-    }
+fn new_workers(count: usize) -> Workers {
+    let name = |i| format!("pullback-{}", i + 1);
+    // Where threads cannot be had, work runs on the caller's.
+    let pool = |helpers| ThreadPoolBuilder::new().num_threads(helpers).thread_name(name).build().ok();
+    if count > 1 { pool(count - 1).map(Arc::new) } else { None }
 }
 
 fn workers() -> Workers {
-    if let Some(workers) = &*POOL.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+    if let Some(workers) = &*WORKERS.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         return workers.clone();
     }
-    let mut slot = POOL.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-    slot.get_or_insert_with(|| Workers::new(default_count())).clone()
+    let mut slot = WORKERS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    slot.get_or_insert_with(|| new_workers(default_count())).clone()
 }
 
 fn default_count() -> usize {
@@ -48,15 +41,15 @@ fn default_count() -> usize {
     asked.filter(|&n| n > 0).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
-/// How many threads work.
+/// How many threads work on what one thread asks for, that one included.
 pub fn threads() -> usize {
-    workers().count
+    workers().map_or(1, |pool| 1 + pool.current_num_threads())
 }
 
 /// Sets how many threads work from now on (at least one). Work under way finishes on the threads it has.
 pub fn set_threads(count: usize) {
-    let workers = Workers::new(count);
-    *POOL.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(workers);
+    let workers = new_workers(count);
+    *WORKERS.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(workers);
 }
 
 /// Calls `f` on `0..n` cut into ranges of `chunk` (the last may be shorter), in parallel if the whole work is
@@ -95,19 +88,40 @@ impl<T> Start<T> {
     }
 }
 
-/// Calls `f` on each number below `n`. Not generic: rayon's part is large and would be compiled for every caller.
+/// Calls `f` on each number below `n`. The caller takes numbers as the others do, so that it never waits for a thread to
+/// wake but at the end.
 fn for_each(n: usize, nanoseconds: u64, f: &(dyn Fn(usize) + Sync)) {
-    let pool = if n < 2 || nanoseconds < INLINE_NANOSECONDS { None } else { workers().pool };
-    match pool {
-        Some(pool) => pool.install(|| (0..n).into_par_iter().for_each(f)),
-        None => (0..n).for_each(f),
-    }
+    let pool = if n < 2 { None } else { helpers_for(nanoseconds) };
+    let Some(pool) = pool else { return (0..n).for_each(f) };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut i = next.fetch_add(1, Relaxed);
+        while i < n {
+            f(i);
+            i = next.fetch_add(1, Relaxed);
+        }
+    };
+    pool.in_place_scope(|scope| {
+        for _ in 0..pool.current_num_threads().min(n - 1) {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+}
+
+/// The threads to share so much work with, if it is worth it.
+fn helpers_for(nanoseconds: u64) -> Workers {
+    if nanoseconds < SHARED_NANOSECONDS { None } else { workers() }
+}
+
+/// Whether so much work would be shared. Where it would not, it need not be cut, if that does not change bits.
+pub fn is_shared(nanoseconds: u64) -> bool {
+    helpers_for(nanoseconds).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     #[test]
     fn chunks_cover_the_range_once_whatever_the_threads() {
@@ -146,6 +160,39 @@ mod tests {
             count.fetch_add(1, Relaxed);
         });
         assert_eq!(count.load(Relaxed), 100);
+    }
+
+    #[test]
+    fn threads_may_share_work_at_the_same_time() {
+        set_threads(3);
+        let count = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for n in 0..500 {
+                        for_chunks(n % 7, 1, u64::MAX, |range| {
+                            count.fetch_add(range.len(), Relaxed);
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(count.load(Relaxed), 4 * (0..500).map(|n| n % 7).sum::<usize>());
+    }
+
+    #[test]
+    fn several_threads_work_on_what_is_large() {
+        set_threads(2);
+        let seen = std::sync::Mutex::new(std::collections::BTreeSet::new());
+        for_chunks(2, 1, u64::MAX, |_| {
+            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+            let both = || seen.lock().unwrap().len() == 2;
+            seen.lock().unwrap().insert(format!("{:?}", std::thread::current().id()));
+            while !both() && std::time::Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(seen.lock().unwrap().len(), 2);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::trace::newest;
 use pullback_ir::{Loc, Op, Program};
-use pullback_lower::{Executable, Options, lower};
+use pullback_lower::{Direct, Executable, Options, lower};
 use pullback_runtime::eval::evaluate_arrays;
-use pullback_runtime::{Array, RuntimeError, interpret};
+use pullback_runtime::{Array, Element, RuntimeError, interpret};
 use std::sync::OnceLock;
 
 /// The results of one op.
@@ -63,6 +63,15 @@ impl Executor {
         }
         let outputs = self.code()?.call(&arrays(inputs)?).map_err(from_runtime)?;
         Ok(outputs.into_iter().map(Tensor::from_array).collect())
+    }
+
+    /// The program as a function of numbers, its last parameters set to these tensors.
+    pub(crate) fn direct<T: Element, const I: usize, const O: usize>(
+        &self,
+        bound: &[Tensor],
+    ) -> Result<Direct<T, I, O>, Error> {
+        let bound = arrays(&bound.iter().collect::<Vec<_>>())?;
+        self.code()?.direct(&bound).map_err(from_runtime)
     }
 
     fn code(&self) -> Result<&Executable, Error> {

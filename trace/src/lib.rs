@@ -31,6 +31,8 @@ pub use ops::number::{Number, Numeric, Operand};
 pub use ops::{IndexMode, Slices, Span, concat, einsum, stack, where_};
 /// Makes a type a tree: see [`tree::Tree`].
 pub use pullback_derive::Tree;
+/// A compiled function of plain numbers: see [`transform::Compiled::direct`].
+pub use pullback_lower::Direct;
 pub use tensor::Tensor;
 pub use transform::{
     grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp, linearize, value_and_grad, vjp, vmap,

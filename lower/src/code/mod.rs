@@ -20,6 +20,7 @@ use body::Flags;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilderContext;
 use indexmap::IndexMap;
+use pullback_runtime::threads;
 
 /// How the function of a kernel is to be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +37,11 @@ pub(crate) struct Launch {
     pub nanoseconds: u64,
 }
 
-/// Nanoseconds of work that are handed to a thread at a time.
-const CHUNK_NANOSECONDS: u64 = 40_000;
+/// Picoseconds per unit of weight, roughly.
+const PICOSECONDS: u64 = 150;
+
+/// Nanoseconds of work that are handed to a thread at a time: what is shared has at least two chunks.
+const CHUNK_NANOSECONDS: u64 = threads::SHARED_NANOSECONDS / 2;
 
 /// Uses of a large operation emitted in place in the body of a loop.
 const INLINE_IN_LOOPS: usize = 64;
@@ -66,9 +70,7 @@ pub(crate) fn define(unit: &mut Unit, name: String, kernel: &Kernel) -> Launch {
 fn launch(function: String, kernel: &Kernel, units: Units) -> Launch {
     let indices = (kernel.outputs() as u64).saturating_mul(kernel.length() as u64);
     let lanes = kernel.lanes() as u64;
-    let accesses = kernel.loads().count() as u64 + kernel.stores.len() as u64;
-    let picoseconds = kernel.weight() * 500 / lanes + accesses * 250;
-    let nanoseconds = indices.saturating_mul(picoseconds.max(1)) / 1000;
+    let nanoseconds = indices.saturating_mul(kernel.weight() * PICOSECONDS / lanes) / 1000;
     let share = (nanoseconds / CHUNK_NANOSECONDS).max(1) as usize;
     let chunk = (units.count / share).max(1).next_multiple_of(units.multiple);
     Launch { function, units: units.count, multiple: units.multiple, chunk, nanoseconds }

@@ -244,7 +244,7 @@ impl<'a> Places<'a> {
                 // SAFETY: there is room for this position.
                 outputs[first_y + k] = unsafe { self.slice(y, &body.output_types()[first_y + k], position) };
             }
-            body.set(&mut scratch, &parameters, &outputs);
+            body.set(&mut scratch.table, &parameters, &outputs);
             // SAFETY: addresses are those of values of the body's types; what it writes, nothing else uses: a carry goes
             // to another place than it comes from.
             if let Err(error) = unsafe { body.run(&scratch) } {

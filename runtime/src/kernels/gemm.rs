@@ -14,10 +14,10 @@ const MIN_SIDE: usize = 8;
 const MIN_WORK: usize = 8 * 8 * 8;
 
 /// Multiply-adds per nanosecond, roughly, for [`threads`].
-const RATE: u64 = 16;
+const RATE: u64 = 32;
 
 /// Multiply-adds that are worth a block of their own.
-const BLOCK_WORK: usize = 1 << 21;
+const BLOCK_WORK: usize = 1 << 19;
 
 /// Blocks are multiples of this many rows or columns.
 const BLOCK_UNIT: usize = 64;
@@ -73,6 +73,16 @@ pub struct Extents {
     pub n: usize,
     /// Columns of A and rows of B.
     pub k: usize,
+}
+
+impl Extents {
+    /// Estimated nanoseconds on one thread.
+    pub fn nanoseconds(self) -> u64 {
+        [self.batch, self.m, self.n, self.k]
+            .iter()
+            .fold(1, |work: u64, &extent| work.saturating_mul(extent as u64))
+            / RATE
+    }
 }
 
 /// f32 or f64.
@@ -158,9 +168,9 @@ pub unsafe fn gemm_raw<T: GemmElement>(
     c: (*mut T, Layout),
 ) {
     let Extents { batch, m, n, k } = extents;
-    let blocks = Blocks::new(m, n, k);
+    let nanoseconds = extents.nanoseconds();
+    let blocks = if threads::is_shared(nanoseconds) { Blocks::new(m, n, k) } else { Blocks::whole(m, n) };
     let (a_start, b_start, c_start) = (Shared(a.0), Shared(b.0), Shared(c.0));
-    let nanoseconds = (batch as u64).saturating_mul((m * n * k) as u64) / RATE;
     threads::for_chunks(batch * blocks.count, blocks.per_chunk, nanoseconds, |range| {
         for i in range {
             let (entry, (row, rows), (column, columns)) =
@@ -192,6 +202,11 @@ struct Blocks {
 }
 
 impl Blocks {
+    /// All products, uncut.
+    fn whole(m: usize, n: usize) -> Blocks {
+        Blocks { m, n, by_rows: true, size: m.max(1), count: 1, per_chunk: usize::MAX }
+    }
+
     fn new(m: usize, n: usize, k: usize) -> Blocks {
         let by_rows = m >= n;
         let (long, short) = if by_rows { (m, n) } else { (n, m) };

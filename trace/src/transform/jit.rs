@@ -8,7 +8,8 @@ use crate::transform::{Args, Arguments, Function};
 use crate::tree::{self, Structure, Tree};
 use indexmap::IndexMap;
 use pullback_ir::{Loc, Program, TensorType};
-use pullback_lower::{Cost, MemoryPlan, Options, lower};
+use pullback_lower::{Cost, Direct, MemoryPlan, Options, lower};
+use pullback_runtime::Element;
 use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -269,5 +270,15 @@ impl<A: Args, O: Tree> Compiled<A, O> {
         }
         let inputs: Vec<&Tensor> = tree::leaves(&arguments).into_iter().chain(&self.captures).collect();
         tree::unflatten(&self.output, self.executor.call(&inputs, at)?)
+    }
+
+    /// The same as a function of `IN` plain numbers that gives `OUT` of them, for where a call must cost nanoseconds: the
+    /// elements of all tensors of the arguments, one after the other, and those of what it returns. Captured tensors
+    /// keep their values.
+    ///
+    /// # Errors
+    /// If the tensors hold another number of numbers, or numbers of another type than `T`.
+    pub fn direct<T: Element, const IN: usize, const OUT: usize>(&self) -> Result<Direct<T, IN, OUT>, Error> {
+        self.executor.direct(&self.captures)
     }
 }

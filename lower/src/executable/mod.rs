@@ -1,20 +1,22 @@
 //! Programs that can be called.
 
+mod steps;
+
+pub(crate) use steps::Table;
+
 use crate::code::Launch;
-use crate::combine::combine_blocks;
-use crate::control::{Stack, run_branch, run_loop};
+use crate::control::Stack;
 use crate::jit::Entry;
 use crate::kernel::BufferId;
-use crate::plan::MemoryPlan;
-use crate::schedule::{Buffer as ScheduleBuffer, Combine, Evaluate, Gemm, Place, Schedule, Step};
+use crate::plan::{Life, MemoryPlan};
+use crate::schedule::{Buffer as ScheduleBuffer, Place, Schedule};
 use crate::scratch::{Scratch, Shelf};
 use crate::sweep::Sweep;
 use pullback_ir::{DType, TensorType};
-use pullback_runtime::kernels::gemm::gemm_raw;
 use pullback_runtime::pool::Buffer;
-use pullback_runtime::{Array, Element, RuntimeError, View, ViewMut, eval, threads};
-use smallvec::SmallVec;
+use pullback_runtime::{Array, Element, RuntimeError, View, ViewMut};
 use std::sync::Arc;
+use steps::{Run, run};
 
 /// A compiled program. Clones share code and scratch memory; calls may run at the same time.
 #[derive(Clone)]
@@ -49,62 +51,6 @@ pub(crate) struct Runnable {
     pub(crate) native: Option<Entry>,
 }
 
-/// A step, ready to run.
-enum Run {
-    /// A kernel.
-    Code { entry: Entry, launch: Launch },
-    /// Kernels that run together, so many rows at a time; each with its units of work per row.
-    Sweep { kernels: Vec<(Entry, usize)>, rows: usize, chunk: usize, nanoseconds: u64 },
-    /// The step of this number in the schedule.
-    Step(usize),
-}
-
-/// How a run of steps is run.
-fn run(sweep: &Sweep, code: &[Option<(Entry, Launch)>]) -> Run {
-    let kernels: Vec<&(Entry, Launch)> = code[sweep.steps.clone()].iter().flatten().collect();
-    match kernels[..] {
-        [] => Run::Step(sweep.steps.start),
-        [(entry, launch)] => Run::Code { entry: entry.clone(), launch: launch.clone() },
-        _ => {
-            let multiple =
-                |launch: &Launch| launch.multiple.div_ceil(gcd(launch.multiple, launch.units / sweep.rows));
-            let multiple = kernels.iter().map(|(_, launch)| multiple(launch)).max().unwrap_or(1);
-            Run::Sweep {
-                kernels: kernels
-                    .iter()
-                    .map(|(entry, launch)| (entry.clone(), launch.units / sweep.rows))
-                    .collect(),
-                rows: sweep.rows,
-                // Multiples are powers of two: what the largest divides, all divide.
-                chunk: sweep.chunk.next_multiple_of(multiple),
-                nanoseconds: kernels.iter().map(|(_, launch)| launch.nanoseconds).sum(),
-            }
-        }
-    }
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// The table of addresses, shared by the threads of a call.
-#[derive(Clone, Copy)]
-pub(crate) struct Table(*const *mut u8);
-
-// SAFETY: threads only read the table, and write to disjoint elements of the buffers.
-unsafe impl Sync for Table {}
-
-impl Table {
-    pub(crate) fn buffer(self, BufferId(id): BufferId) -> *mut u8 {
-        // SAFETY: the table has an entry for every buffer of the schedule.
-        unsafe { *self.0.add(id as usize) }
-    }
-
-    fn start(&self) -> *const *mut u8 {
-        self.0
-    }
-}
-
 impl Executable {
     #[allow(clippy::too_many_arguments)] // The parts of a lowered program, each once.
     pub(crate) fn new(
@@ -121,7 +67,7 @@ impl Executable {
         let first = types.next();
         let uniform = first.filter(|&dtype| types.all(|other| other == dtype));
         let has_stacks = params.iter().chain(&outputs).any(TensorType::is_stack);
-        let steps =
+        let steps: Vec<Run> =
             if code.is_empty() { &[] } else { sweeps }.iter().map(|sweep| run(sweep, &code)).collect();
         let mut param_buffers = Vec::new();
         let mut constants = Vec::new();
@@ -165,26 +111,23 @@ impl Executable {
     pub fn call(&self, arguments: &[Array]) -> Result<Vec<Array>, RuntimeError> {
         let inner = &*self.0;
         inner.check_count(arguments.len())?;
-        for (index, (expected, argument)) in inner.params.iter().zip(arguments).enumerate() {
-            if argument.ty() != expected {
-                return Err(inner.wrong_argument(index, argument.ty().clone()));
-            }
+        for (index, argument) in arguments.iter().enumerate() {
+            inner.check_argument(index, argument.ty())?;
         }
         if inner.has_stacks {
             return inner.call_with_stacks(arguments);
         }
         let mut outputs: Vec<Array> = inner.outputs.iter().cloned().map(Array::unspecified).collect();
-        let mut scratch = inner.scratch();
-        for &(buffer, number) in &inner.param_buffers {
-            scratch.table[buffer as usize] = arguments[number as usize].view().bytes().as_ptr().cast_mut();
-        }
-        for (&buffer, output) in inner.output_buffers.iter().zip(&mut outputs) {
-            scratch.table[buffer as usize] = output.view_mut().start();
-        }
+        let fill = |table: &mut [*mut u8]| {
+            for &(buffer, number) in &inner.param_buffers {
+                table[buffer as usize] = arguments[number as usize].view().bytes().as_ptr().cast_mut();
+            }
+            for (&buffer, output) in inner.output_buffers.iter().zip(&mut outputs) {
+                table[buffer as usize] = output.view_mut().start();
+            }
+        };
         // SAFETY: arguments have been checked and outputs have their types; the latter are not shared yet.
-        let done = unsafe { inner.run(&scratch) };
-        inner.shelf.give(scratch);
-        done.map(|()| outputs)
+        unsafe { inner.run_on(fill) }.map(|()| outputs)
     }
 
     /// Runs a program whose parameters and outputs all have elements of type `T`, on elements in row-major order. Nothing
@@ -208,17 +151,16 @@ impl Executable {
                 return Err(inner.wrong_output(index, TensorType::new(T::DTYPE, [output.len()])));
             }
         }
-        let mut scratch = inner.scratch();
-        for &(buffer, number) in &inner.param_buffers {
-            scratch.table[buffer as usize] = arguments[number as usize].as_ptr().cast_mut().cast();
-        }
-        for (&buffer, output) in inner.output_buffers.iter().zip(outputs) {
-            scratch.table[buffer as usize] = output.as_mut_ptr().cast();
-        }
+        let fill = |table: &mut [*mut u8]| {
+            for &(buffer, number) in &inner.param_buffers {
+                table[buffer as usize] = arguments[number as usize].as_ptr().cast_mut().cast();
+            }
+            for (&buffer, output) in inner.output_buffers.iter().zip(outputs) {
+                table[buffer as usize] = output.as_mut_ptr().cast();
+            }
+        };
         // SAFETY: element types and counts have been checked; outputs are borrowed exclusively.
-        let done = unsafe { inner.run(&scratch) };
-        inner.shelf.give(scratch);
-        done
+        unsafe { inner.run_on(fill) }
     }
 
     /// Runs the program on tensors wherever they are. Nothing is allocated. After an error the outputs hold anything.
@@ -227,30 +169,35 @@ impl Executable {
         arguments: &[View<'_>],
         outputs: &mut [ViewMut<'_>],
     ) -> Result<(), RuntimeError> {
-        let inner = &*self.0;
-        inner.check_count(arguments.len())?;
-        inner.check_output_count(outputs.len())?;
-        for (index, (expected, argument)) in inner.params.iter().zip(arguments).enumerate() {
-            if argument.ty() != expected {
-                return Err(inner.wrong_argument(index, argument.ty().clone()));
-            }
-        }
-        for (index, (expected, output)) in inner.outputs.iter().zip(outputs.iter()).enumerate() {
-            if output.ty() != expected {
-                return Err(inner.wrong_output(index, output.ty().clone()));
-            }
-        }
-        let mut scratch = inner.scratch();
-        for &(buffer, number) in &inner.param_buffers {
-            scratch.table[buffer as usize] = arguments[number as usize].bytes().as_ptr().cast_mut();
-        }
-        for (&buffer, output) in inner.output_buffers.iter().zip(outputs) {
-            scratch.table[buffer as usize] = output.start();
-        }
+        self.0.check_views(arguments, outputs)?;
+        let fill = |table: &mut [*mut u8]| self.0.fill_views(table, arguments, outputs);
         // SAFETY: types have been checked; outputs are borrowed exclusively.
-        let done = unsafe { inner.run(&scratch) };
-        inner.shelf.give(scratch);
-        done
+        unsafe { self.0.run_on(fill) }
+    }
+
+    /// As [`Executable::call_views`], with every scratch buffer where `place` says: for tests that watch the memory around
+    /// it.
+    ///
+    /// # Safety
+    /// Each place is valid for as many bytes as the type of the buffer says, aligned to its elements, and nobody else's
+    /// while the buffer lives.
+    #[doc(hidden)]
+    pub unsafe fn call_views_in(
+        &self,
+        arguments: &[View<'_>],
+        outputs: &mut [ViewMut<'_>],
+        place: impl FnMut(&Life) -> *mut u8,
+    ) -> Result<(), RuntimeError> {
+        self.0.check_views(arguments, outputs)?;
+        let mut scratch = self.0.scratch_in(Buffer::new(0), place);
+        self.0.fill_views(&mut scratch.table, arguments, outputs);
+        // SAFETY: types have been checked; outputs are borrowed exclusively; the caller answers for the scratch buffers.
+        unsafe { self.0.run(&scratch) }
+    }
+
+    /// What it is made of.
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
     }
 
     /// The memory plan of a call.
@@ -260,6 +207,27 @@ impl Executable {
 }
 
 impl Inner {
+    fn check_views(&self, arguments: &[View<'_>], outputs: &[ViewMut<'_>]) -> Result<(), RuntimeError> {
+        self.check_count(arguments.len())?;
+        self.check_output_count(outputs.len())?;
+        for (index, argument) in arguments.iter().enumerate() {
+            self.check_argument(index, argument.ty())?;
+        }
+        for (index, output) in outputs.iter().enumerate() {
+            self.check_output(index, output.ty())?;
+        }
+        Ok(())
+    }
+
+    fn fill_views(&self, table: &mut [*mut u8], arguments: &[View<'_>], outputs: &mut [ViewMut<'_>]) {
+        for &(buffer, number) in &self.param_buffers {
+            table[buffer as usize] = arguments[number as usize].bytes().as_ptr().cast_mut();
+        }
+        for (&buffer, output) in self.output_buffers.iter().zip(outputs) {
+            table[buffer as usize] = output.start();
+        }
+    }
+
     fn check_count(&self, found: usize) -> Result<(), RuntimeError> {
         let expected = self.params.len();
         if expected == found {
@@ -274,6 +242,14 @@ impl Inner {
             return Ok(());
         }
         Err(RuntimeError::OutputCount { program: self.name.clone(), expected, found })
+    }
+
+    pub(crate) fn check_argument(&self, index: usize, found: &TensorType) -> Result<(), RuntimeError> {
+        if *found == self.params[index] { Ok(()) } else { Err(self.wrong_argument(index, found.clone())) }
+    }
+
+    pub(crate) fn check_output(&self, index: usize, found: &TensorType) -> Result<(), RuntimeError> {
+        if *found == self.outputs[index] { Ok(()) } else { Err(self.wrong_output(index, found.clone())) }
     }
 
     #[cold]
@@ -337,18 +313,28 @@ impl Inner {
         &self.outputs
     }
 
+    /// Name of the program.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Buffers of the parameters, each with the number of its parameter, and the buffer of each output.
+    pub(crate) fn interface(&self) -> (&[(u32, u32)], &[u32]) {
+        (&self.param_buffers, &self.output_buffers)
+    }
+
     /// Type of a buffer.
     pub(crate) fn ty(&self, buffer: BufferId) -> &TensorType {
         &self.schedule.buffer(buffer).ty
     }
 
     /// Puts the addresses of arguments and outputs into the table.
-    pub(crate) fn set(&self, scratch: &mut Scratch, arguments: &[*mut u8], outputs: &[*mut u8]) {
+    pub(crate) fn set(&self, table: &mut [*mut u8], arguments: &[*mut u8], outputs: &[*mut u8]) {
         for &(buffer, number) in &self.param_buffers {
-            scratch.table[buffer as usize] = arguments[number as usize];
+            table[buffer as usize] = arguments[number as usize];
         }
         for (&buffer, &output) in self.output_buffers.iter().zip(outputs) {
-            scratch.table[buffer as usize] = output;
+            table[buffer as usize] = output;
         }
     }
 
@@ -361,8 +347,19 @@ impl Inner {
         arguments: &[*mut u8],
         outputs: &[*mut u8],
     ) -> Result<(), RuntimeError> {
+        // SAFETY: the caller's contract.
+        unsafe { self.run_on(|table| self.set(table, arguments, outputs)) }
+    }
+
+    /// Runs the program with scratch memory that no other call uses.
+    ///
+    /// # Safety
+    /// `fill` puts into the table the addresses of values of the types of the parameters and outputs; the outputs are
+    /// nobody else's.
+    #[inline]
+    pub(crate) unsafe fn run_on(&self, fill: impl FnOnce(&mut [*mut u8])) -> Result<(), RuntimeError> {
         let mut scratch = self.scratch();
-        self.set(&mut scratch, arguments, outputs);
+        fill(&mut scratch.table);
         // SAFETY: the caller's contract.
         let done = unsafe { self.run(&scratch) };
         self.put_back(scratch);
@@ -399,9 +396,14 @@ impl Inner {
     fn new_scratch(&self) -> Box<Scratch> {
         let mut memory = Buffer::new(self.plan.bytes);
         let start = memory.bytes_mut().as_mut_ptr();
+        self.scratch_in(memory, |life| start.wrapping_add(life.bytes.start))
+    }
+
+    /// Scratch memory with every buffer where `place` says.
+    fn scratch_in(&self, memory: Buffer, mut place: impl FnMut(&Life) -> *mut u8) -> Box<Scratch> {
         let mut table = vec![std::ptr::null_mut(); self.schedule.buffers.len()];
         for life in &self.plan.lives {
-            table[life.buffer.0 as usize] = start.wrapping_add(life.bytes.start);
+            table[life.buffer.0 as usize] = place(life);
         }
         for (buffer, array) in &self.constants {
             table[*buffer as usize] = array.view().bytes().as_ptr().cast_mut();
@@ -415,105 +417,4 @@ impl Inner {
         }
         Box::new(Scratch { table, memory, stacks })
     }
-
-    /// Runs all steps.
-    ///
-    /// # Safety
-    /// The table of the scratch holds the addresses of arguments and outputs of the program's types; the outputs are
-    /// nobody else's.
-    pub(crate) unsafe fn run(&self, scratch: &Scratch) -> Result<(), RuntimeError> {
-        let table = Table(scratch.table.as_ptr());
-        for run in &self.steps {
-            match run {
-                Run::Code { entry, launch } if launch.nanoseconds < threads::INLINE_NANOSECONDS => {
-                    // SAFETY: the function was made for this table, and the range is the whole of its work.
-                    unsafe { entry.call_range(table.start(), 0, launch.units as i64) }
-                }
-                Run::Code { entry, launch } => {
-                    threads::for_chunks(launch.units, launch.chunk, launch.nanoseconds, |range| {
-                        // SAFETY: as above; ranges are disjoint parts of the work.
-                        unsafe { entry.call_range(table.start(), range.start as i64, range.end as i64) }
-                    });
-                }
-                Run::Sweep { kernels, rows, chunk, nanoseconds } => {
-                    threads::for_chunks(*rows, *chunk, *nanoseconds, |range| {
-                        for (entry, units) in kernels {
-                            let (begin, end) = (range.start * units, range.end * units);
-                            // SAFETY: as above; a row depends on no other row of the sweep.
-                            unsafe { entry.call_range(table.start(), begin as i64, end as i64) }
-                        }
-                    });
-                }
-                // SAFETY: the caller's contract.
-                Run::Step(step) => unsafe { self.step(table, &self.schedule.steps[*step])? },
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs a step that is not code of its own.
-    ///
-    /// # Safety
-    /// As for [`Inner::run`].
-    unsafe fn step(&self, table: Table, step: &Step) -> Result<(), RuntimeError> {
-        match step {
-            Step::Kernel(_) => {}
-            Step::Combine(Combine { reducer, dtype, from, blocks, to }) => {
-                let count = self.schedule.buffer(*to).ty.shape.elements();
-                // SAFETY: the buffers hold so many elements, and steps run one after the other.
-                unsafe {
-                    combine_blocks(*reducer, *dtype, count, *blocks, table.buffer(*from), table.buffer(*to))
-                };
-            }
-            // SAFETY: the operands' layouts were checked to stay inside their buffers when they were planned; the product is
-            // another buffer.
-            Step::Gemm(gemm) => unsafe { run_gemm(table, gemm) },
-            // SAFETY: the caller's contract.
-            Step::Evaluate(evaluate) => unsafe { self.evaluate(table, evaluate)? },
-            // SAFETY: the caller's contract.
-            Step::Loop(step) => unsafe { run_loop(self, table, step)? },
-            // SAFETY: the caller's contract.
-            Step::Branch(step) => unsafe { run_branch(self, table, step)? },
-            // SAFETY: the caller's contract.
-            Step::Copy { from, to } => unsafe { self.copy(table, *from, *to) },
-        }
-        Ok(())
-    }
-
-    /// Runs an op that the runtime evaluates.
-    ///
-    /// # Safety
-    ///
-    /// Every buffer of the table holds as many bytes as its type says, and no other step runs meanwhile.
-    unsafe fn evaluate(&self, table: Table, evaluate: &Evaluate) -> Result<(), RuntimeError> {
-        let inputs = evaluate.operands.iter().map(|(buffer, ty)| {
-            // SAFETY: the buffer holds a tensor of the type, which no step writes meanwhile.
-            unsafe { View::from_raw(ty, table.buffer(*buffer)) }
-        });
-        let inputs: SmallVec<[View<'_>; 4]> = inputs.collect();
-        let outputs = evaluate.results.iter().map(|&buffer| {
-            // SAFETY: the buffer holds a tensor of the type, and is neither an operand nor another result.
-            unsafe { ViewMut::from_raw(&self.schedule.buffer(buffer).ty, table.buffer(buffer)) }
-        });
-        let mut outputs: SmallVec<[ViewMut<'_>; 1]> = outputs.collect();
-        eval::evaluate(&evaluate.op, evaluate.loc, &inputs, &mut outputs)
-    }
-}
-
-/// # Safety
-/// As for [`gemm_raw`].
-unsafe fn run_gemm(table: Table, gemm: &Gemm) {
-    let Gemm { dtype, extents, lhs, rhs, to } = gemm;
-    let c_layout = pullback_runtime::kernels::gemm::Layout::row_major(extents.m, extents.n);
-    macro_rules! run {
-        ($t:ty) => {{
-            let start = |(buffer, offset, _): &(BufferId, usize, _)| {
-                table.buffer(*buffer).cast::<$t>().wrapping_add(*offset).cast_const()
-            };
-            let c = (table.buffer(*to).cast::<$t>(), c_layout);
-            // SAFETY: the caller's contract.
-            unsafe { gemm_raw::<$t>(*extents, (start(lhs), lhs.2), (start(rhs), rhs.2), c) }
-        }};
-    }
-    if *dtype == DType::F32 { run!(f32) } else { run!(f64) }
 }
