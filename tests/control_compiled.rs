@@ -3,7 +3,7 @@
 
 use pullback::ir::Program;
 use pullback::runtime::{Array, interpret};
-use pullback_autodiff::{grad, jvp, linearize, vjp};
+use pullback_autodiff::{batch, grad, jvp, linearize, vjp};
 use pullback_lower::{Options, lower};
 
 /// Functions of one number, and where they are tried.
@@ -62,5 +62,39 @@ fn stacks_go_in_and_out() {
         let outputs = check(&linearized.primal, &[Array::from(points[0])]);
         let residuals = outputs[linearized.outputs..].to_vec();
         check(&linearized.linear, &[residuals, vec![Array::from(1.0)]].concat());
+    }
+}
+
+/// Lanes that end after different numbers of iterations, and take different arms.
+#[test]
+fn lanes_go_their_own_ways() {
+    for (text, points) in PROGRAMS {
+        let f = Program::parse(text).unwrap();
+        let lanes = Array::vector(points);
+        let first = grad(&f, &[0]).unwrap();
+        for program in [f, grad(&first, &[0]).unwrap(), first] {
+            let batched = batch(&program, &[Some(0)], &[Some(0)], points.len()).unwrap();
+            let found = check(&batched, std::slice::from_ref(&lanes)).remove(0).to_vec::<f64>().unwrap();
+            for (&x, found) in points.iter().zip(found) {
+                let due = interpret(&program, &[Array::from(x)]).unwrap()[0].item::<f64>().unwrap();
+                assert_eq!(found, due, "at {x}\n{program}");
+            }
+        }
+    }
+}
+
+/// The derivative of a sum over lanes: batched first, differentiated after.
+#[test]
+fn derivatives_of_lanes() {
+    for (text, points) in PROGRAMS {
+        let f = Program::parse(text).unwrap();
+        let batched = batch(&f, &[Some(0)], &[Some(0)], points.len()).unwrap();
+        let ones = Array::vector(&vec![1.0; points.len()]);
+        let found = check(&vjp(&batched, &[0]).unwrap(), &[Array::vector(points), ones]).remove(1);
+        let slope = grad(&f, &[0]).unwrap();
+        for (&x, found) in points.iter().zip(found.to_vec::<f64>().unwrap()) {
+            let due = interpret(&slope, &[Array::from(x)]).unwrap()[0].item::<f64>().unwrap();
+            assert!((found - due).abs() <= 1e-12 * due.abs().max(1.0), "{found}, and {due} is due at {x}");
+        }
     }
 }

@@ -15,12 +15,6 @@ use pullback::ir::sample::{Domain, SampleOperand};
 use pullback::ir::{Literal, Program, TensorType};
 use pullback::runtime::{Array, RuntimeError, interpret};
 
-/// Loops and branches cannot be batched yet.
-fn can_batch(program: &Program) -> bool {
-    let counts = program.op_counts();
-    !counts.contains_key("loop") && !counts.contains_key("branch")
-}
-
 /// Arrays of one type, one after the other along a new first axis.
 fn stacked<'a>(ty: &TensorType, lanes: impl ExactSizeIterator<Item = &'a Array>) -> Array {
     let shape: Vec<usize> = [lanes.len()].iter().chain(ty.shape.iter()).copied().collect();
@@ -91,9 +85,6 @@ fn some_params(generated: &Generated) -> impl Fn(usize) -> bool {
 fn lanes_have_the_bits_of_a_loop() {
     let autodiff = Autodiff { contracts: sample_contracts(), ..Autodiff::default() };
     for_programs(Style::Any, |generated| {
-        if !can_batch(&generated.program) {
-            return Ok(());
-        }
         let lanes: Vec<Vec<Array>> =
             (0..1 + generated.seed() % 3).map(|lane| generated.arguments_of(lane)).collect();
         same_lanes(&autodiff, &generated.program, &lanes, |_| true)?;
@@ -106,9 +97,6 @@ fn lanes_of_derivatives_have_the_bits_of_a_loop() {
     let autodiff = Autodiff { contracts: sample_contracts(), ..Autodiff::default() };
     for_programs(Style::Smooth, |generated| {
         let program = &generated.program.inline_calls();
-        if !can_batch(program) {
-            return Ok(());
-        }
         let params = program.param_types();
         let wrt: Vec<usize> = (0..params.len()).filter(|&i| params[i].dtype.is_float()).collect();
         let vjp = given(autodiff.vjp(program, &wrt), "vjp")?;

@@ -2,7 +2,7 @@
 //! once.
 
 use crate::control::nested::Nested;
-use crate::control::{call, custom_call};
+use crate::control::{branch, call, custom_call, lanes};
 use crate::error::AdError;
 use crate::linearize::{Failure, derived};
 use crate::options::Autodiff;
@@ -81,7 +81,7 @@ pub fn batch(
 pub(crate) fn lane_type(ty: &TensorType, axis: Option<usize>, size: usize) -> Option<TensorType> {
     match axis {
         None => Some(ty.clone()),
-        Some(axis) if ty.shape.get(axis) == Some(&size) => Some(ty.with_shape(ty.shape.without(&[axis]))),
+        Some(axis) if ty.shape.get(axis) == Some(&size) => Some(ty.with_extents(ty.shape.without(&[axis]))),
         Some(_) => None,
     }
 }
@@ -117,7 +117,7 @@ fn lane_params(
     for (&param, &axis) in program.params().iter().zip(axes) {
         let lane = program.ty(param);
         let ty = match axis {
-            Some(axis) => lane.with_shape(inserted(&lane.shape, axis, size).into_iter().collect::<Shape>()),
+            Some(axis) => lane.with_extents(inserted(&lane.shape, axis, size).into_iter().collect::<Shape>()),
             None => lane.clone(),
         };
         if ty.shape.checked_len().is_none() {
@@ -188,9 +188,12 @@ fn batch_node(
     batcher.builder.set_loc(derived(node, "batch"));
     Ok(match &node.op {
         Op::Call(call) => {
-            let lanes = nested.batched(autodiff, &call.program, args, batcher.size)?;
+            let axes: Vec<Option<usize>> = args.iter().map(|arg| arg.axis).collect();
+            let lanes = nested.batched(autodiff, &call.program, &axes, batcher.size)?;
             call::batch(&lanes, batcher, args)?
         }
+        Op::Loop(op) => lanes::batch(autodiff, nested, op, batcher, args)?,
+        Op::Branch(op) => branch::batch(autodiff, nested, op, batcher, args)?,
         Op::CustomCall(call) => custom_call::batch(&autodiff.contracts, call, batcher, args)?,
         op => op.batch(batcher, args)?,
     })

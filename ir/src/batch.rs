@@ -5,6 +5,7 @@ use crate::builder::Builder;
 use crate::error::TypeError;
 use crate::literal::Literal;
 use crate::ops::Op;
+use crate::ops::control::looping::map_stacks;
 use crate::ops::shape::broadcast::Broadcast;
 use crate::program::{Value, Values};
 use crate::rules::RuleError;
@@ -46,27 +47,14 @@ pub struct Batcher<'a> {
 impl Batcher<'_> {
     /// The value with its lanes along `axis`: moved there, or repeated if it is the same in every lane.
     pub fn at(&mut self, x: Batched, axis: usize) -> Result<Value, TypeError> {
-        let shape = self.builder.ty(x.value).shape.clone();
-        match x.axis {
-            Some(from) => {
-                let mut permutation: Dims = (0..shape.rank()).filter(|&d| d != from).collect();
-                permutation.insert(axis, from);
-                self.builder.transpose(x.value, &permutation)
-            }
-            None => {
-                let dims: Dims = shifted(&(0..shape.rank()).collect::<Dims>(), axis);
-                let shape: Shape = inserted(&shape, axis, self.size).into_iter().collect();
-                let splat = self.builder.program().constant(x.value).and_then(Literal::splat_value);
-                match splat {
-                    // A zero stays one that transforms recognise.
-                    Some(bits) => {
-                        let ty = self.builder.ty(x.value).with_shape(shape);
-                        self.builder.constant(Literal::splat_bits(ty, bits))
-                    }
-                    None => self.builder.one(Broadcast { shape, dims }, &[x.value]),
-                }
-            }
+        if x.axis == Some(axis) {
+            return Ok(x.value);
         }
+        let size = self.size;
+        map_stacks(self.builder, "lanes", &[], &[x.value], &mut |b, v| match x.axis {
+            Some(from) => move_axis(b, v[0], from, axis),
+            None => repeat(b, v[0], axis, size),
+        })
     }
 
     /// The value and the axis of its lanes; repeated along axis 0 if it is the same in every lane.
@@ -104,6 +92,31 @@ impl Batcher<'_> {
     pub fn unbatched(&mut self, op: impl Into<Op>, args: &[Batched]) -> Result<BatchedValues, RuleError> {
         let operands: Values = args.iter().map(|arg| arg.value).collect();
         Ok(self.builder.emit(op, &operands)?.into_iter().map(Batched::same).collect())
+    }
+}
+
+/// The tensor with the dimension `from` in the place `to`.
+pub(crate) fn move_axis(b: &mut Builder, x: Value, from: usize, to: usize) -> Result<Value, TypeError> {
+    let mut permutation: Dims = (0..b.ty(x).shape.rank()).filter(|&d| d != from).collect();
+    permutation.insert(to, from);
+    b.transpose(x, &permutation)
+}
+
+/// The tensor `size` times along a new dimension `axis`.
+fn repeat(b: &mut Builder, x: Value, axis: usize, size: usize) -> Result<Value, TypeError> {
+    let lane = b.ty(x).shape.clone();
+    let shape: Shape = inserted(&lane, axis, size).into_iter().collect();
+    let splat = b.program().constant(x).and_then(Literal::splat_value);
+    match splat {
+        // A zero stays one that transforms recognise.
+        Some(bits) => {
+            let ty = b.ty(x).with_shape(shape);
+            b.constant(Literal::splat_bits(ty, bits))
+        }
+        None => {
+            let dims = shifted(&(0..lane.rank()).collect::<Dims>(), axis);
+            b.one(Broadcast { shape, dims }, &[x])
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::TypeError;
 use crate::literal::{Literal, Scalar};
 use crate::ops::contract::dot::Dot;
-use crate::ops::control::looping::{empty_stack, zeros_like_stack};
+use crate::ops::control::looping::{empty_stack, map_stacks};
 use crate::ops::elementwise::binary::Binary;
 use crate::ops::elementwise::compare::Compare;
 use crate::ops::elementwise::convert::Convert;
@@ -48,7 +48,7 @@ impl Builder {
 
     /// Zeros of the type of `like`, which may be a stack.
     pub fn zeros_like(&mut self, like: Value) -> Emitted {
-        if self.ty(like).is_stack() { zeros_like_stack(self, like) } else { self.number_like(like, 0.0) }
+        map_stacks(self, "zeros", &[], &[like], &mut |b, v| b.number_like(v[0], 0.0))
     }
 
     /// Zeros of a type; of a stack's, none.

@@ -11,6 +11,7 @@ mod emit;
 pub mod error;
 pub mod literal;
 pub mod loc;
+pub mod masks;
 pub mod maths;
 pub mod ops;
 pub mod passes;

@@ -161,6 +161,13 @@ impl Program {
         false
     }
 
+    /// Whether a value is a stack without slices, as [`Builder::zeros`](crate::Builder::zeros) makes it.
+    pub fn is_empty_stack(&self, value: Value) -> bool {
+        let Some(node) = self.producer(value) else { return false };
+        let is_zero = || self.constant(node.operands[0]).and_then(Literal::splat_value) == Some(0);
+        matches!(&node.op, Op::Loop(op) if op.has_times()) && is_zero()
+    }
+
     /// The constant that a value of this program is, if it is one.
     pub fn constant(&self, value: Value) -> Option<&Literal> {
         match &self.producer(value)?.op {

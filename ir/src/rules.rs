@@ -3,7 +3,7 @@
 
 use crate::builder::Builder;
 use crate::error::TypeError;
-use crate::ops::control::looping::add_stacks;
+use crate::ops::control::looping::map_stacks;
 use crate::ops::{Equation, Op, elementwise::scale_by::ScaleBy};
 use crate::program::{Value, Values};
 use crate::shape::TensorType;
@@ -43,6 +43,19 @@ pub enum RuleError {
     StackCotangent {
         /// Type of the stack.
         ty: TensorType,
+    },
+    /// A stack with another number of slices in each lane was to be used where the lanes have to agree.
+    #[error(
+        "on lanes {ty} may have another number of slices in each, and {op} {problem}; make what is read from it \
+         in the loop that makes the stack"
+    )]
+    RaggedLanes {
+        /// Name of the op.
+        op: &'static str,
+        /// Type of the stack in one lane.
+        ty: TensorType,
+        /// What the op does with it.
+        problem: &'static str,
     },
     /// A custom call was differentiated whose target has no jvp contract.
     #[error(
@@ -151,8 +164,9 @@ pub fn add_contributions(
     b: Option<Value>,
 ) -> Result<Option<Value>, TypeError> {
     match (a, b) {
-        (Some(a), Some(b)) if builder.ty(a).is_stack() => Ok(Some(add_stacks(builder, a, b)?)),
-        (Some(a), Some(b)) => Ok(Some(builder.add(a, b)?)),
+        (Some(a), Some(b)) => {
+            Ok(Some(map_stacks(builder, "add", &[], &[a, b], &mut |builder, v| builder.add(v[0], v[1]))?))
+        }
         (a, b) => Ok(a.or(b)),
     }
 }

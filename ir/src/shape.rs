@@ -135,6 +135,11 @@ impl TensorType {
         TensorType::new(self.dtype, shape)
     }
 
+    /// The same with tensors of another shape: of a stack one of as many levels.
+    pub fn with_extents(&self, shape: impl Into<Shape>) -> TensorType {
+        TensorType { dtype: self.dtype, shape: shape.into(), levels: self.levels }
+    }
+
     /// Whether it is the type of a stack.
     pub fn is_stack(&self) -> bool {
         self.levels > 0

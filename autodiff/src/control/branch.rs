@@ -2,17 +2,22 @@
 //!
 //! The arms of the primal branch return what any of them needs kept. Residuals of one type share a slot: only one arm
 //! runs.
+//!
+//! On lanes that choose different arms every arm runs, and each lane takes from its own.
 
-use super::nested::{Nested, Residual, Split};
-use super::spread;
+use super::nested::{Lanes, Nested, Residual, Split};
+use super::{call, spread};
 use crate::linearize::{Failure, given};
 use crate::options::Autodiff;
 use indexmap::{IndexMap, IndexSet};
+use pullback_ir::batch::{Batched, BatchedValues, Batcher};
+use pullback_ir::masks::minds_no_data;
 use pullback_ir::ops::Equation;
 use pullback_ir::ops::control::branch::Branch;
+use pullback_ir::ops::elementwise::compare::Compare;
 use pullback_ir::program::Values;
 use pullback_ir::rules::{Arg, Cotangents, Linearizer, RuleError};
-use pullback_ir::{Builder, Program, TensorType, TypeError, Value};
+use pullback_ir::{Builder, DType, Program, TensorType, TypeError, Value};
 use std::sync::Arc;
 
 /// A branch linearized.
@@ -42,20 +47,23 @@ struct Slots {
 }
 
 impl Slots {
-    /// A slot for each of these, no two the same.
+    /// A slot for each of these, no two the same. A stack has its slot for itself: on lanes that choose different arms
+    /// one stack cannot be the long one of one arm and the short one of another.
     fn take(&mut self, types: &[TensorType]) -> Vec<usize> {
         let mut taken: IndexMap<&TensorType, usize> = IndexMap::new();
-        let slot = |ty| {
+        let mut slots = Vec::with_capacity(types.len());
+        for ty in types {
             let nth = taken.entry(ty).or_insert(0);
             let of_type = self.of_type.entry(ty.clone()).or_default();
-            if *nth == of_type.len() {
+            if *nth == of_type.len() || ty.is_stack() {
                 of_type.push(self.types.len());
                 self.types.push(ty.clone());
+                *nth = of_type.len() - 1;
             }
+            slots.push(of_type[*nth]);
             *nth += 1;
-            of_type[*nth - 1]
-        };
-        types.iter().map(slot).collect()
+        }
+        slots
     }
 }
 
@@ -168,6 +176,160 @@ impl Linearized {
         let arms: Result<_, TypeError> = arms.collect();
         let found = lin.linear.emit(Branch { arms: arms? }, &operands)?;
         Ok(spread(self.outputs, self.active.iter().copied(), found))
+    }
+}
+
+/// The results in every lane.
+pub(crate) fn batch(
+    autodiff: &Autodiff,
+    nested: &mut Nested,
+    op: &Branch,
+    batcher: &mut Batcher<'_>,
+    args: &[Batched],
+) -> Result<BatchedValues, Failure> {
+    let (index, args) = (args[0], &args[1..]);
+    match index.axis {
+        None => {
+            let axes: Vec<Option<usize>> = args.iter().map(|arg| arg.axis).collect();
+            let arms = op.arms.iter().map(|arm| nested.batched(autodiff, arm, &axes, batcher.size));
+            let arms: Vec<Arc<Lanes>> = arms.collect::<Result<_, _>>()?;
+            Ok(choose_once(&arms, batcher, index.value, args)?)
+        }
+        Some(_) => {
+            let masks = masks(op, batcher, index)?;
+            let mut arms = Vec::new();
+            for (arm, &mask) in op.arms.iter().zip(&masks) {
+                arms.push(masked_arm(autodiff, nested, arm, batcher, mask, args)?);
+            }
+            Ok(choose_by_lane(op, batcher, &masks, &arms)?)
+        }
+    }
+}
+
+/// A branch whose index all lanes share. A result has lanes where the first arm that gives it lanes has them.
+fn choose_once(
+    arms: &[Arc<Lanes>],
+    batcher: &mut Batcher<'_>,
+    index: Value,
+    args: &[Batched],
+) -> Result<BatchedValues, TypeError> {
+    let results = 0..arms[0].axes.len();
+    let axes: Vec<Option<usize>> = results.map(|i| arms.iter().find_map(|arm| arm.axes[i])).collect();
+    let mut programs = Vec::new();
+    for arm in arms {
+        if arm.axes == axes {
+            programs.push(arm.program.clone());
+            continue;
+        }
+        let mut builder = Builder::new(arm.program.name());
+        builder.set_loc(batcher.builder.loc());
+        let params: Vec<Value> = arm.program.param_types().into_iter().map(|ty| builder.param(ty)).collect();
+        let mut outputs = builder.inline(&arm.program, &params)?;
+        let mut inner = Batcher { builder: &mut builder, size: batcher.size };
+        for ((output, &found), &due) in outputs.iter_mut().zip(&arm.axes).zip(&axes) {
+            if let Some(due) = due {
+                *output = inner.at(Batched { value: *output, axis: found }, due)?;
+            }
+        }
+        programs.push(Arc::new(builder.finish(&outputs)));
+    }
+    let operands: Values = std::iter::once(index).chain(args.iter().map(|arg| arg.value)).collect();
+    let found = batcher.builder.emit(Branch { arms: programs }, &operands)?;
+    Ok(found.into_iter().zip(axes).map(|(value, axis)| Batched { value, axis }).collect())
+}
+
+/// For each arm which lanes choose it.
+fn masks(op: &Branch, batcher: &mut Batcher<'_>, index: Batched) -> Result<Vec<Value>, TypeError> {
+    let index = batcher.at(index, 0)?;
+    let last = op.arms.len() - 1;
+    let mask = |i: usize| {
+        let arm = batcher.builder.number_like(index, i as f64)?;
+        if i == 0 && i == last {
+            // Whatever the index is.
+            return batcher.builder.compare(Compare::Eq, index, index);
+        }
+        let how = match i {
+            0 => Compare::Le,
+            i if i == last => Compare::Ge,
+            _ => Compare::Eq,
+        };
+        batcher.builder.compare(how, index, arm)
+    };
+    (0..op.arms.len()).map(mask).collect()
+}
+
+/// The results of an arm in every lane, of which only those that choose it are looked at. An arm that minds its data
+/// runs if there is such a lane, in the other lanes on its data.
+fn masked_arm(
+    autodiff: &Autodiff,
+    nested: &mut Nested,
+    arm: &Arc<Program>,
+    batcher: &mut Batcher<'_>,
+    mask: Value,
+    args: &[Batched],
+) -> Result<BatchedValues, Failure> {
+    let axes: Vec<Option<usize>> = args.iter().map(|arg| arg.axis).collect();
+    let lanes = nested.batched(autodiff, arm, &axes, batcher.size)?;
+    if minds_no_data(arm) {
+        return Ok(call::batch(&lanes, batcher, args)?);
+    }
+    let mut operands: Values = args.iter().map(|arg| arg.value).collect();
+    if batcher.size > 0 {
+        let stand_ins = batcher.stand_ins(mask)?;
+        for (operand, &arg) in operands.iter_mut().zip(args) {
+            *operand = batcher.stand_in(arg, stand_ins)?.value;
+        }
+    }
+    let any = batcher.any(mask)?;
+    operands.insert(0, batcher.builder.convert(any, DType::I32)?);
+    let arms = vec![Arc::new(zeros(&lanes.program)?), lanes.program.clone()];
+    let found = batcher.builder.emit(Branch { arms }, &operands)?;
+    Ok(found.into_iter().zip(&lanes.axes).map(|(value, &axis)| Batched { value, axis }).collect())
+}
+
+/// A program of the same type that gives zeros.
+fn zeros(like: &Program) -> Result<Program, TypeError> {
+    let mut builder = Builder::new("zeros");
+    like.param_types().into_iter().for_each(|ty| {
+        builder.param(ty);
+    });
+    let outputs: Result<Vec<Value>, _> = like.output_types().iter().map(|ty| builder.zeros(ty)).collect();
+    Ok(builder.finish(&outputs?))
+}
+
+/// From the results of all arms in all lanes each lane's own.
+fn choose_by_lane(
+    op: &Branch,
+    batcher: &mut Batcher<'_>,
+    masks: &[Value],
+    arms: &[BatchedValues],
+) -> Result<BatchedValues, RuleError> {
+    let last = arms.len() - 1;
+    let mut results = BatchedValues::new();
+    for (i, ty) in op.arms[0].output_types().into_iter().enumerate() {
+        if ty.is_stack() {
+            results.push(arms[the_stack(op, i, ty)?][i]);
+            continue;
+        }
+        let mut result = arms[last][i];
+        for (arm, &mask) in arms[..last].iter().zip(masks).rev() {
+            result = batcher.choose(mask, arm[i], result)?;
+        }
+        results.push(result);
+    }
+    Ok(results)
+}
+
+/// The arm whose stack is the result: of those that the others give nobody reads a slice, if they have none.
+fn the_stack(op: &Branch, output: usize, ty: TensorType) -> Result<usize, RuleError> {
+    let has_slices = |arm: &Program| !arm.is_empty_stack(arm.outputs()[output]);
+    let mut some = (0..op.arms.len()).filter(|&i| has_slices(&op.arms[i]));
+    match (some.next(), some.next()) {
+        (found, None) => Ok(found.unwrap_or(0)),
+        (_, Some(_)) => {
+            let problem = "takes it from one arm in some and from another in others";
+            Err(RuleError::RaggedLanes { op: "branch", ty, problem })
+        }
     }
 }
 

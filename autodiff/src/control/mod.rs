@@ -3,6 +3,7 @@
 pub(crate) mod branch;
 pub(crate) mod call;
 pub(crate) mod custom_call;
+pub(crate) mod lanes;
 pub(crate) mod looping;
 pub(crate) mod nested;
 

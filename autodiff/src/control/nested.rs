@@ -6,7 +6,7 @@ use crate::linearize::{Failure, Linearized, linearize_program};
 use crate::options::Autodiff;
 use crate::transpose::transpose_into;
 use indexmap::IndexMap;
-use pullback_ir::{Batched, Builder, Def, Program, Value};
+use pullback_ir::{Builder, Def, Program, Value};
 use slotmap::SecondaryMap;
 use std::sync::Arc;
 
@@ -125,20 +125,19 @@ impl Nested {
         Ok(transposed)
     }
 
-    /// A nested program on `size` lanes of those parameters whose operands have them.
+    /// A nested program on `size` lanes of its parameters along these axes.
     pub(crate) fn batched(
         &mut self,
         autodiff: &Autodiff,
         program: &Arc<Program>,
-        args: &[Batched],
+        axes: &[Option<usize>],
         size: usize,
     ) -> Result<Arc<Lanes>, Failure> {
-        let axes: Vec<Option<usize>> = args.iter().map(|arg| arg.axis).collect();
-        let key = (Arc::as_ptr(program) as usize, axes.clone());
+        let key = (Arc::as_ptr(program) as usize, axes.to_vec());
         if let Some((_, known)) = self.batched.get(&key) {
             return Ok(known.clone());
         }
-        let (batched, axes) = batch_program(autodiff, self, program, &axes, size)
+        let (batched, axes) = batch_program(autodiff, self, program, axes, size)
             .map_err(|error| Failure::Nested(Box::new(error)))?;
         let lanes = Arc::new(Lanes { program: Arc::new(batched), axes });
         self.batched.insert(key, (program.clone(), lanes.clone()));

@@ -68,10 +68,9 @@ fn check_lanes(
     Ok(())
 }
 
-/// The samples of all ops but loops and branches, which cannot be batched yet.
+/// The samples of all ops.
 fn samples() -> Vec<Sample> {
-    let has_rule = |sample: &Sample| !matches!(sample.op, Op::Loop(_) | Op::Branch(_));
-    Op::ALL.iter().flat_map(|family| (family.samples)()).filter(has_rule).collect()
+    Op::ALL.iter().flat_map(|family| (family.samples)()).collect()
 }
 
 /// Every op on `size` lanes.

@@ -6,7 +6,6 @@ use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::{Problem, TypeError};
-use crate::ops::elementwise::binary::Binary;
 use crate::ops::elementwise::compare::Compare;
 use crate::ops::elementwise::unary::Unary;
 use crate::ops::{Attr, AttrError, AttrReader, Equation, Primitive, Types};
@@ -357,25 +356,26 @@ fn samples() -> Result<Vec<Sample>, TypeError> {
     ])
 }
 
-/// The sum of two stacks of floats or integers, slice by slice.
-pub(crate) fn add_stacks(builder: &mut Builder, a: Value, b: Value) -> Result<Value, TypeError> {
-    let slice = |b: &Builder, v| b.ty(v).stack_slice().unwrap_or_else(|| b.ty(v).clone());
-    let (left, right) = (slice(builder, a), slice(builder, b));
-    let mut body = Builder::new("add");
-    let (x, y) = (body.param(left.clone()), body.param(right));
-    let sum = if left.is_stack() { add_stacks(&mut body, x, y)? } else { body.one(Binary::Add, &[x, y])? };
-    let body = Arc::new(body.finish(&[sum]));
-    builder.one(Loop { trip: Trip::Each, reverse: false, consts: 0, carries: 0, body }, &[a, b])
-}
-
-/// A stack of as many zeros as another stack has slices.
-pub(crate) fn zeros_like_stack(builder: &mut Builder, like: Value) -> Result<Value, TypeError> {
-    let slice = builder.ty(like).stack_slice().unwrap_or_else(|| builder.ty(like).clone());
-    let mut body = Builder::new("zeros");
-    let x = body.param(slice.clone());
-    let zero = if slice.is_stack() { zeros_like_stack(&mut body, x)? } else { body.number_like(x, 0.0)? };
-    let body = Arc::new(body.finish(&[zero]));
-    builder.one(Loop { trip: Trip::Each, reverse: false, consts: 0, carries: 0, body }, &[like])
+/// What `map` makes of the consts and of one tensor of each stack, for all of them: a stack, levels and lengths as the
+/// others have. Of tensors it is what `map` makes of these.
+pub fn map_stacks(
+    builder: &mut Builder,
+    name: &str,
+    consts: &[Value],
+    stacks: &[Value],
+    map: &mut dyn FnMut(&mut Builder, &[Value]) -> Result<Value, TypeError>,
+) -> Result<Value, TypeError> {
+    let operands = [consts, stacks].concat();
+    if !stacks.iter().any(|&stack| builder.ty(stack).is_stack()) {
+        return map(builder, &operands);
+    }
+    let mut body = Builder::new(name);
+    let slice = |ty: &TensorType| ty.stack_slice().unwrap_or_else(|| ty.clone());
+    let params: Vec<Value> = consts.iter().map(|&v| body.param(builder.ty(v).clone())).collect();
+    let slices: Vec<Value> = stacks.iter().map(|&v| body.param(slice(builder.ty(v)))).collect();
+    let y = map_stacks(&mut body, name, &params, &slices, map)?;
+    let (consts, body) = (consts.len(), Arc::new(body.finish(&[y])));
+    builder.one(Loop { trip: Trip::Each, reverse: false, consts, carries: 0, body }, &operands)
 }
 
 /// A stack of this type without slices.
