@@ -233,6 +233,31 @@ fn captures_are_passed_and_not_copied_in() {
 }
 
 #[test]
+fn closures_of_one_loop_share_what_they_capture() {
+    // The condition captures a and b, the body b and c; and of the arms one a and b, the other b.
+    let grow = |a: &Tensor, b: &Tensor, c: &Tensor| while_loop(c, |x| (x * b).lt(a), |x| x * c + b);
+    let pick = |a: &Tensor, b: &Tensor, c: &Tensor| cond(&c.gt(2), c, |c| c * a - b, |c| c * b);
+    let (a, b) = (number(100.0), number(3.0));
+    for (c, grown, picked) in [(2.0, 37.0, 6.0), (5.0, 143.0, 497.0)] {
+        let c = number(c);
+        assert_eq!(item(&grow(&a, &b, &c)), grown);
+        assert_eq!(item(&pick(&a, &b, &c)), picked);
+        assert_eq!(item(&jit(grow).call((&a, &b, &c)).unwrap()), grown);
+        assert_eq!(item(&jit(pick).call((&a, &b, &c)).unwrap()), picked);
+    }
+    let slopes = |f: fn(&Tensor, &Tensor, &Tensor) -> Tensor, c| {
+        let (a, b, c) = grad(f).argnums(All).call((&a, &b, &number(c))).unwrap();
+        [item(&a), item(&b), item(&c)]
+    };
+    // c^4 + b (c^2 + c + 1) after three iterations.
+    assert_eq!(slopes(grow, 2.0), [0.0, 7.0, 47.0]);
+    assert_eq!(slopes(pick, 2.0), [0.0, 2.0, 3.0]);
+    assert_eq!(slopes(pick, 5.0), [5.0, -1.0, 100.0]);
+    let text = jit(grow).lower((&a, &b, &b)).unwrap().program().to_string();
+    assert!(text.contains("consts = 3, carries = 1"), "{text}");
+}
+
+#[test]
 fn bodies_are_recorded_once() {
     let calls = Cell::new(0);
     let count = || calls.set(calls.get() + 1);
