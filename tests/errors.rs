@@ -171,6 +171,13 @@ fn indices_out_of_range() {
     refused!(f(&zeros([3]), &Tensor::from([3i64])).ok());
     refused!(jit(f).call((&zeros([3]), &Tensor::from([-1i64]))));
     refused!(zeros([3]).index_axis(0, -4).ok());
+    refused!(zeros([3]).at(Tensor::from(3i64)).ok());
+    refused!(zeros([3]).at((Tensor::from(0i64), 1)).ok());
+    refused!(zeros([3]).at(Tensor::from([0i64])).ok());
+    refused!(zeros([3]).set_at(2..5, 1.0).ok());
+    refused!(zeros([3]).set_at(Tensor::from(-1i32), 1.0).ok());
+    refused!(zeros([3]).set_at(1.., Tensor::from(1.0f32)).ok());
+    refused!(zeros([3]).set_at(.., zeros([2])).ok());
 }
 
 /// A derivative that refuses an index names the op and the line the user wrote.
