@@ -7,11 +7,12 @@ use pullback_autodiff::{batch, grad, jvp, linearize, vjp};
 use pullback_lower::{Options, lower};
 
 /// Functions of one number, and where they are tried.
-const PROGRAMS: [(&str, &[f64]); 4] = [
+const PROGRAMS: [(&str, &[f64]); 5] = [
     (include_str!("../snapshots/control/newton.ir"), &[1.0, 1.6, 2.0, 60.0]),
     (include_str!("../snapshots/control/fall.ir"), &[2.0, 0.1, -3.0]),
     (include_str!("../snapshots/control/nested.ir"), &[0.7, -0.4]),
     (include_str!("../snapshots/control/choice.ir"), &[-0.4, 1.6, 60.0]),
+    (include_str!("../snapshots/control/ragged.ir"), &[3.4, 0.5, 6.2]),
 ];
 
 /// Runs a program both ways, several times with the same executable, and compares the bits.

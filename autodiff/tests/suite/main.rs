@@ -8,6 +8,7 @@ mod edges;
 mod higher;
 mod hooks;
 mod indexing;
+mod lanes;
 mod rules;
 mod tensors;
 mod transforms;
