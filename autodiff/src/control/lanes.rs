@@ -229,6 +229,7 @@ impl<'a> Batching<'a> {
             let consts: Vec<Value> = args[..op.consts].iter().map(|arg| arg.value).collect();
             let goes_on = holds(&mut batcher, condition, &[&consts[..], &outputs[..]].concat())?;
             let one = builder.convert(active, DType::I64)?;
+            // A condition that asks a kernel of the user's may hold again; a lane that is done stays so.
             outputs.push(builder.one(Binary::And, &[active, goes_on])?);
             outputs.push(builder.add(counts, one)?);
         }

@@ -110,6 +110,45 @@ fn a_choice_under_every_sequence() {
 }
 
 #[test]
+fn arms_that_both_hold_loops_under_every_sequence() {
+    // Up from below 1, down from there on; down does not end on what is below 0.
+    let text = "program @f(%x: f64[]) -> (f64[]) {
+        %k = convert %x {dtype = i32} : i32[]
+        %y = branch %k, %x {arms = [program @up(%x: f64[]) -> (f64[]) {
+            %y, %n = loop %x {trip = while, carries = 1, condition = program @low(%x: f64[]) -> (bool[]) {
+                %c = constant {value = f64[] 50.0} : f64[]
+                %a = abs %x : f64[]
+                %l = compare %a, %c {op = lt} : bool[]
+                return %l
+            }, body = program @triple(%x: f64[]) -> (f64[]) {
+                %three = constant {value = f64[] 3.0} : f64[]
+                %p = mul %x, %three : f64[]
+                %s = sin %x : f64[]
+                %y = add %p, %s : f64[]
+                return %y
+            }} : f64[], i64[]
+            return %y
+        }, program @down(%x: f64[]) -> (f64[]) {
+            %one = constant {value = f64[] 1.0} : f64[]
+            %z, %y, %n = loop %x, %one {trip = while, carries = 2, condition = program @high(%z: f64[], %y: f64[]) -> (bool[]) {
+                %zero = constant {value = f64[] 0.0} : f64[]
+                %f = floor %z : f64[]
+                %b = compare %f, %zero {op = ne} : bool[]
+                return %b
+            }, body = program @less(%z: f64[], %y: f64[]) -> (f64[], f64[]) {
+                %one = constant {value = f64[] 1.0} : f64[]
+                %w = sub %z, %one : f64[]
+                %p = mul %y, %z : f64[]
+                return %w, %p
+            }} : f64[], f64[], i64[]
+            return %y
+        }]} : f64[]
+        return %y
+    }";
+    check_sequences(text, [0.5, 3.5, 1.25, -0.75, 9.0625, -8.5]);
+}
+
+#[test]
 fn stacks_of_stacks_whose_lengths_differ_from_lane_to_lane() {
     // In a lane that is done the innermost loop would not end.
     check_sequences(include_str!("../../../snapshots/control/ragged.ir"), [3.4, 0.5, 6.2, 1.2, -1.0, 2.5]);
