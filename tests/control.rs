@@ -98,6 +98,11 @@ fn a45_1_a_branch_with_a_singular_arm() {
     for (x, due) in [(4.0, 0.25), (-1.0, 2.0), (0.0, 2.0)] {
         assert_eq!(slopes(f, &number(x)), [due]);
     }
+    let lanes = vmap(grad(f));
+    let x = floats(&[4.0, -1.0, 0.0]);
+    for found in [lanes.call((&x,)).unwrap(), jit(vmap(grad(f))).call((&x,)).unwrap()] {
+        assert_eq!(vec(&found), [0.25, 2.0, 2.0]);
+    }
 }
 
 /// Newton's iteration for the square root, by `while_loop` and by Rust's own loop.
@@ -128,6 +133,17 @@ fn newtons_iteration_in_every_mode() {
         assert_close(&found, &[due], 1e-7);
         assert_close(&[curvature(root, a, 1e-11)], &[curvature(unrolled, a, 1e-11)], 1e-13);
     }
+}
+
+#[test]
+fn lanes_go_on_for_as_long_as_each_needs() {
+    let a = floats(&[1.0, 1.1, 2.0, 30.0, 1e4]);
+    let alone =
+        |f: &dyn Fn(&Tensor) -> Tensor| vec(&a).into_iter().map(|a| item(&f(&number(a)))).collect::<Vec<_>>();
+    assert_eq!(vec(&vmap(root).call((&a,)).unwrap()), alone(&root));
+    let slopes = alone(&|a| grad(root).call((a,)).unwrap());
+    assert_eq!(vec(&vmap(grad(root)).call((&a,)).unwrap()), slopes);
+    assert_eq!(vec(&jit(vmap(grad(root))).call((&a,)).unwrap()), slopes);
 }
 
 #[test]
