@@ -127,7 +127,7 @@ fn a45_1_each_lane_takes_its_own_arm() {
     let table = floats(&[3.0, 5.0]);
     let f = |x: &Tensor| {
         let k = x.to_dtype(DType::I32);
-        let read = |x: &Tensor| table.at(&x.to_dtype(DType::I64)) * x;
+        let read = |x: &Tensor| table.at(x.to_dtype(DType::I64)) * x;
         let down =
             |x: &Tensor| while_loop((x, &number(1.0)), |(x, _)| x.floor().ne(0), |(x, p)| (x - 1.0, p * x)).1;
         switch(&k, x, [&read, &read, &down])
