@@ -7,6 +7,8 @@
 //! - `// run: f([0.5, -1.0], 2.0)` runs what came out (the last program, if there are several);
 //! - `// count: mul 3, broadcast 0` asserts how often ops occur in it, nested programs included.
 //!
+//! A file whose only command is `// check: refused` holds no program; what comes out is the error.
+//!
 //! What comes out is compared with the `.snap` file beside it; `INSTA_UPDATE=always` writes it anew.
 
 use pullback::ir::Program;
@@ -139,6 +141,11 @@ fn check_counts(programs: &[Program], counts: &str) {
 
 /// What a file says comes out, as text.
 fn outcome(source: &str) -> String {
+    if source.lines().any(|line| line == "// check: refused") {
+        let error = Program::parse(source).expect_err("the text is no program");
+        assert_eq!(text::format(source), Err(error.clone()));
+        return format!("{error}\n");
+    }
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
     program.verify().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(
