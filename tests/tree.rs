@@ -38,6 +38,23 @@ struct Chain {
     next: Option<Box<Chain>>,
 }
 
+/// A type that occurs among tensors and in configuration, next to one that occurs nowhere, and words of the language.
+#[derive(Tree, Debug)]
+struct Both<T, U: Copy, const N: usize>
+where
+    U: PartialEq,
+{
+    r#type: [T; N],
+    #[tree(skip)]
+    first: Option<(T, U)>,
+}
+
+#[derive(Tree)]
+#[allow(non_camel_case_types)]
+enum Word {
+    r#move(Tensor),
+}
+
 fn t(v: f64) -> Tensor {
     Tensor::from(v)
 }
@@ -73,6 +90,22 @@ fn paths_name_each_tensor() {
     ];
     assert_eq!(tree::paths(&model()), expected);
     assert_eq!(values(&model()), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+}
+
+#[test]
+fn parameters_and_words_of_the_language() {
+    let both = Both { r#type: [t(1.0), t(2.0)], first: Some((t(3.0), 'c')) };
+    assert_eq!(tree::paths(&both), [".type.0", ".type.1"]);
+    let doubled = tree::map(&both, |x| x * 2.0);
+    assert_eq!(values(&doubled), [2.0, 4.0]);
+    assert_eq!(
+        doubled.first.map(|(tensor, letter)| (tensor.item::<f64>().unwrap(), letter)),
+        Some((3.0, 'c'))
+    );
+    let word = Word::r#move(t(1.0));
+    assert_eq!(tree::structure(&word).to_string(), "\"move\";(*)");
+    let Word::r#move(tensor) = tree::map(&word, |x| -x);
+    assert_eq!(tensor.item::<f64>().unwrap(), -1.0);
 }
 
 #[test]

@@ -6,11 +6,15 @@
 use proc_macro::TokenStream;
 use proc_macro2::{TokenStream as Tokens, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{
-    Data, DeriveInput, Error, Field, Fields, Generics, Ident, Member, Result, Type, parse_macro_input,
-    parse_quote,
+    Attribute, Data, DeriveInput, Error, Field, Fields, Generics, Ident, Member, Result, Type,
+    parse_macro_input, parse_quote,
 };
+
+#[cfg(test)]
+mod tests;
 
 /// Implements `Tree` for a struct or enum whose fields are trees. Mark configuration with `#[tree(skip)]`; it must be
 /// `Clone` and `Debug`.
@@ -21,8 +25,10 @@ pub fn derive_tree(input: TokenStream) -> TokenStream {
 }
 
 fn expand(mut input: DeriveInput) -> Result<Tokens> {
-    if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("tree")) {
-        return Err(Error::new_spanned(attribute, "#[tree(skip)] belongs on a field"));
+    refuse_attributes(&input.attrs)?;
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        let text = "a tree owns what it holds, so that a compiled function can keep it: it has no lifetimes";
+        return Err(Error::new_spanned(lifetime, text));
     }
     let (parts, visit, rebuild) = match &input.data {
         Data::Struct(data) => {
@@ -37,8 +43,9 @@ fn expand(mut input: DeriveInput) -> Result<Tokens> {
         Data::Enum(data) => {
             let (mut all, mut visit_arms, mut rebuild_arms) = (Vec::new(), Vec::new(), Vec::new());
             for variant in &data.variants {
+                refuse_attributes(&variant.attrs)?;
                 let parts = parts(&variant.fields)?;
-                let (name, text) = (&variant.ident, variant.ident.to_string());
+                let (name, text) = (&variant.ident, variant.ident.unraw().to_string());
                 let (pattern, visits, fields) = (pattern(&parts), visits(&parts), rebuilt(&parts));
                 visit_arms.push(quote! { Self::#name #pattern => { visitor.fact(&#text); #visits } });
                 rebuild_arms.push(quote! { Self::#name #pattern => Self::#name #fields });
@@ -105,22 +112,35 @@ fn parts(fields: &Fields) -> Result<Vec<Part>> {
             Some(name) => Member::Named(name.clone()),
             None => Member::Unnamed(i.into()),
         };
-        let (binding, ty, skipped) = (format_ident!("part{i}"), field.ty.clone(), is_skipped(field)?);
-        Ok(Part { member, binding, ty, skipped })
+        // What the compiler says of a field's value, it says at its type.
+        let binding = format_ident!("part{i}", span = field.ty.span());
+        Ok(Part { member, binding, ty: field.ty.clone(), skipped: is_skipped(field)? })
     };
     fields.iter().enumerate().map(part).collect()
 }
 
+fn of_trees(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("tree"))
+}
+
+/// Types and variants take no options.
+fn refuse_attributes(attributes: &[Attribute]) -> Result<()> {
+    match of_trees(attributes).next() {
+        Some(attribute) => Err(Error::new_spanned(attribute, "#[tree(skip)] belongs on a field")),
+        None => Ok(()),
+    }
+}
+
 fn is_skipped(field: &Field) -> Result<bool> {
     let mut skipped = false;
-    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("tree")) {
-        attribute.parse_nested_meta(|meta| {
-            if meta.path.is_ident("skip") {
-                skipped = true;
-                return Ok(());
+    for attribute in of_trees(&field.attrs) {
+        match attribute.parse_args::<Ident>() {
+            Ok(option) if option == "skip" => skipped = true,
+            _ => {
+                let text = "the only option of a tree's field is #[tree(skip)]";
+                return Err(Error::new_spanned(attribute, text));
             }
-            Err(meta.error("the only option of a tree's field is #[tree(skip)]"))
-        })?;
+        }
     }
     Ok(skipped)
 }
@@ -139,7 +159,7 @@ fn visits(parts: &[Part]) -> Tokens {
         }
         let step = match member {
             Member::Named(name) => {
-                let text = name.to_string();
+                let text = name.unraw().to_string();
                 quote! { ::pullback::tree::Step::Field(#text) }
             }
             Member::Unnamed(index) => {
@@ -165,12 +185,18 @@ fn rebuilt(parts: &[Part]) -> Tokens {
     quote! { { #(#fields),* } }
 }
 
-/// Type parameters of tensors' fields are trees; those of configuration can be cloned and told apart.
+/// Type parameters of tensors' fields are trees; those of configuration can be cloned and told apart. One that occurs
+/// in both is both.
 fn add_bounds(generics: &mut Generics, parts: &[Part]) {
     for parameter in generics.type_params_mut() {
-        if parts.iter().any(|part| !part.skipped && mentions(&part.ty, &parameter.ident)) {
+        let occurs = |skipped| {
+            parts.iter().any(|part| part.skipped == skipped && mentions(&part.ty, &parameter.ident))
+        };
+        let (is_tree, is_configuration) = (occurs(false), occurs(true));
+        if is_tree {
             parameter.bounds.push(parse_quote! { ::pullback::tree::Tree });
-        } else {
+        }
+        if is_configuration || !is_tree {
             parameter.bounds.extend::<[syn::TypeParamBound; 5]>([
                 parse_quote! { ::core::clone::Clone },
                 parse_quote! { ::core::fmt::Debug },
