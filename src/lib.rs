@@ -57,7 +57,7 @@
 //! ```
 //!
 //! Functions are ordinary Rust functions on [`Tensor`]. Transforms ([`grad`], [`value_and_grad`], [`jvp`], [`vjp`],
-//! [`linearize`], [`jacobian`], [`hessian`], [`hvp`], [`vmap`], [`jit`]) take functions and nest in any order; arguments and results are [trees](tree::Tree) of
+//! [`linearize`], [`jacobian`], [`hessian`], [`hvp`], [`vmap`], [`jit`], [`checkpoint`]) take functions and nest in any order; arguments and results are [trees](tree::Tree) of
 //! tensors. Errors stay in the tensors they befall and come out where a value leaves: see [`Tensor`].
 #![forbid(unsafe_code)]
 
@@ -76,7 +76,7 @@ pub use pullback_runtime::Array;
 /// What a program that uses pullback needs nearly always.
 pub mod prelude {
     pub use crate::{DType, Error, Tensor, Tree, concat, einsum, stack, where_};
+    pub use crate::{checkpoint, grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp};
     pub use crate::{cond, fori_loop, scan, switch, while_loop};
-    pub use crate::{grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp};
     pub use crate::{linearize, value_and_grad, vjp, vmap};
 }

@@ -190,7 +190,7 @@ fn batch_node(
         Op::Call(call) => {
             let axes: Vec<Option<usize>> = args.iter().map(|arg| arg.axis).collect();
             let lanes = nested.batched(autodiff, &call.program, &axes, batcher.size)?;
-            call::batch(&lanes, batcher, args)?
+            call::batch(&lanes, call, batcher, args)?
         }
         Op::Loop(op) => lanes::batch(autodiff, nested, op, batcher, args)?,
         Op::Branch(op) => branch::batch(autodiff, nested, op, batcher, args)?,

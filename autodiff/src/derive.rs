@@ -7,7 +7,7 @@ use crate::control::nested::Nested;
 use crate::error::AdError;
 use crate::linearize::{Linearized, check_wrt, linearize_program};
 use crate::options::Autodiff;
-use crate::transpose::transpose_into;
+use crate::transpose::{Ends, transpose_into};
 use crate::verify_linear::verify_linear;
 use pullback_ir::passes::prune;
 use pullback_ir::{Builder, Program, Stage, TensorType, Value};
@@ -48,7 +48,8 @@ impl Autodiff {
         args.resize(linear.params().len(), None);
         let cotangents: Vec<Option<Value>> =
             linear.outputs().iter().map(|&v| Some(builder.param(linear.ty(v).clone()))).collect();
-        let found = transpose_into(self, &mut Nested::default(), &mut builder, linear, &args, &cotangents)?;
+        let ends = Ends { starts: &vec![None; args.len()], cotangents: &cotangents };
+        let found = transpose_into(self, &mut Nested::default(), &mut builder, linear, &args, ends)?;
         let types = &linear.param_types()[residuals..];
         let outputs = instantiate(&mut builder, &found[residuals..], types)?;
         Ok(end(builder, &outputs))
@@ -104,7 +105,8 @@ impl Autodiff {
         let mut args: Vec<Option<Value>> = at.residuals.iter().map(|&v| Some(v)).collect();
         args.resize(linear.params().len(), None);
         let seeds: Vec<Option<Value>> = at.linearized.active.iter().map(|&i| cotangents[i]).collect();
-        let mut found = transpose_into(self, &mut Nested::default(), builder, linear, &args, &seeds)?;
+        let ends = Ends { starts: &vec![None; args.len()], cotangents: &seeds };
+        let mut found = transpose_into(self, &mut Nested::default(), builder, linear, &args, ends)?;
         Ok(found.split_off(at.residuals.len()))
     }
 

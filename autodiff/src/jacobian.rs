@@ -77,7 +77,9 @@ impl Autodiff {
             return Ok(());
         }
         let is_linear: Vec<bool> = known.iter().map(|known| !known).collect();
-        let transposed = transpose_program(self, &mut Nested::default(), linear, &is_linear, &seeded)?;
+        let started = vec![false; is_linear.len()];
+        let transposed =
+            transpose_program(self, &mut Nested::default(), linear, &is_linear, &seeded, &started)?;
         let mut args: Vec<Batched> = at.residuals.iter().copied().map(Batched::same).collect();
         args.push(Batched::along(basis(builder, &outputs[o])?, 0));
         let size = outputs[o].shape.elements();

@@ -19,6 +19,7 @@ mod linearize;
 mod options;
 mod transpose;
 mod verify_linear;
+mod work;
 
 pub use batch::batch;
 pub use custom::Contracts;

@@ -165,11 +165,12 @@ impl<'a> Walk<'a> {
     ) -> Result<(Values, Cotangents), Failure> {
         match &node.op {
             Op::Call(op) => {
-                let split = nested.linearized(self.autodiff, &op.program, &given(tangents))?;
+                let split = nested.call_linearized(self.autodiff, op, &given(tangents))?;
                 if !split.active.is_empty() {
-                    let results = call::emit_primal(&split, &mut self.primal, operands)?;
+                    let results = call::emit_primal(&split, op, &mut self.primal, operands)?;
                     let equation = Equation { operands, results: &results };
-                    let found = self.rule(node, |lin| call::linearize(&split, lin, equation, tangents))?;
+                    let found =
+                        self.rule(node, |lin| call::linearize(&split, op, lin, equation, tangents))?;
                     return Ok((results[..node.results.len()].into(), found));
                 }
             }

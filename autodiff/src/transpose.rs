@@ -6,32 +6,46 @@ use crate::control::{branch, call, custom_call, looping};
 use crate::error::AdError;
 use crate::linearize::{Failure, derived, given};
 use crate::options::Autodiff;
+use indexmap::IndexSet;
 use pullback_ir::ops::Op;
 use pullback_ir::program::Values;
 use pullback_ir::rules::{Arg, Cotangents, add_contributions};
 use pullback_ir::{Builder, Node, Program, Stage, Value};
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Where a transposition begins. `None` is zero.
+#[derive(Clone, Copy)]
+pub(crate) struct Ends<'a> {
+    /// What the cotangent of each parameter, or operand, amounts to so far.
+    pub(crate) starts: &'a [Option<Value>],
+    /// The cotangents of the outputs, or results.
+    pub(crate) cotangents: &'a [Option<Value>],
+}
 
 /// Emits the transpose of `program` into `builder`. A parameter with an argument is known (a residual); the others
-/// are linear, and their cotangents are returned (`None` for zero, and for known parameters). `cotangents` are
-/// those of the outputs.
+/// are linear, and their cotangents are returned (`None` where the program contributes nothing, and for known
+/// parameters).
 ///
 /// Contributions to one cotangent are added as they come: that of the last use first. One sum is alive at a time,
-/// however often a value is used.
+/// however often a value is used. Calls, branches and loops go on with the sum so far, so that it is the same to the
+/// bit whether ops are called or stand in the place of the call, and whether iterations are one loop or two nested
+/// ones.
 pub(crate) fn transpose_into(
     autodiff: &Autodiff,
     nested: &mut Nested,
     builder: &mut Builder,
     program: &Program,
     args: &[Option<Value>],
-    cotangents: &[Option<Value>],
+    ends: Ends<'_>,
 ) -> Result<Vec<Option<Value>>, AdError> {
     let outer = builder.loc();
     let mut known = program.params().iter().zip(args).filter_map(|(&v, arg)| Some((v, (*arg)?))).collect();
     copy_known(builder, program, &mut known)?;
     let result = autodiff.hooks.during(Stage::Transpose, builder, |builder| {
-        Walk { autodiff, program, builder, known, cotangents: SecondaryMap::new() }.run(nested, cotangents)
+        let starts = program.params().iter().zip(ends.starts).filter_map(|(&v, start)| Some((v, (*start)?)));
+        Walk { autodiff, program, builder, known, cotangents: starts.collect() }.run(nested, ends)
     });
     builder.set_loc(outer);
     result
@@ -65,18 +79,15 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn run(
-        mut self,
-        nested: &mut Nested,
-        cotangents: &[Option<Value>],
-    ) -> Result<Vec<Option<Value>>, AdError> {
-        for (&output, &cotangent) in self.program.outputs().iter().zip(cotangents).rev() {
+    fn run(mut self, nested: &mut Nested, ends: Ends<'_>) -> Result<Vec<Option<Value>>, AdError> {
+        for (&output, &cotangent) in self.program.outputs().iter().zip(ends.cotangents).rev() {
             self.contribute(output, cotangent).map_err(AdError::Type)?;
         }
         for node in self.program.nodes().rev() {
             self.node(nested, node).map_err(|failure| failure.at(node))?;
         }
-        Ok(self.program.params().iter().map(|&v| self.cotangents.get(v).copied()).collect())
+        let found = self.program.params().iter().map(|&v| self.cotangents.get(v).copied());
+        Ok(found.zip(ends.starts).map(|(found, start)| found.filter(|_| found != *start)).collect())
     }
 
     fn node(&mut self, nested: &mut Nested, node: &Node) -> Result<(), Failure> {
@@ -86,26 +97,45 @@ impl Walk<'_> {
             return Ok(());
         }
         self.builder.set_loc(derived(node, Stage::Transpose.name()));
+        let (op, operands) = match &node.op {
+            Op::Call(call) if self.repeats(&node.operands) => {
+                let (call, operands) = nested.merged(call, &node.operands)?;
+                (call.into(), operands)
+            }
+            op => (op.clone(), node.operands.clone()),
+        };
         let arg = |&v: &Value| Arg { ty: self.program.ty(v).clone(), known: self.known.get(v).copied() };
-        let args: SmallVec<[Arg; 4]> = node.operands.iter().map(arg).collect();
-        let contributions = match &node.op {
+        let args: SmallVec<[Arg; 4]> = operands.iter().map(arg).collect();
+        let mut starts = Cotangents::from_elem(None, operands.len());
+        for i in summed(&op).rev() {
+            starts[i] = self.cotangents.remove(operands[i]);
+        }
+        let ends = Ends { starts: &starts, cotangents: &cotangents };
+        let contributions = match &op {
             Op::Call(call) => {
                 let linear: Vec<bool> = args.iter().map(Arg::is_linear).collect();
+                let (seeded, started) = (given(&cotangents), given(&starts));
                 let transposed =
-                    nested.transposed(self.autodiff, &call.program, &linear, &given(&cotangents))?;
-                call::transpose(&transposed, self.builder, &args, &cotangents)?
+                    nested.transposed(self.autodiff, &call.program, &linear, &seeded, &started)?;
+                call::transpose(&transposed, call, self.builder, &args, ends)?
             }
-            Op::Loop(op) => looping::transpose(self.autodiff, nested, op, self.builder, &args, &cotangents)?,
-            Op::Branch(op) => branch::transpose(self.autodiff, nested, op, self.builder, &args, &cotangents)?,
+            Op::Loop(op) => looping::transpose(self.autodiff, nested, op, self.builder, &args, ends)?,
+            Op::Branch(op) => branch::transpose(self.autodiff, nested, op, self.builder, &args, ends)?,
             Op::CustomCall(call) => {
                 custom_call::transpose(&self.autodiff.contracts, call, self.builder, &args, &cotangents)?
             }
             op => op.transpose(self.builder, &args, &cotangents)?,
         };
-        for (&operand, contribution) in node.operands.iter().zip(contributions).rev() {
-            self.contribute(operand, contribution)?;
+        for ((&operand, contribution), start) in operands.iter().zip(contributions).zip(starts).rev() {
+            self.contribute(operand, contribution.or(start))?;
         }
         Ok(())
+    }
+
+    /// Whether a value that carries a tangent is among them twice.
+    fn repeats(&self, operands: &[Value]) -> bool {
+        let linear = || operands.iter().filter(|&&v| !self.known.contains_key(v));
+        linear().collect::<IndexSet<_>>().len() < linear().count()
     }
 
     fn contribute(
@@ -122,5 +152,15 @@ impl Walk<'_> {
             self.cotangents.insert(value, sum);
         }
         Ok(())
+    }
+}
+
+/// The operands to whose cotangents an op adds its contributions itself, one by one: those that ops nested in it share.
+fn summed(op: &Op) -> Range<usize> {
+    match op {
+        Op::Call(call) => 0..call.program.params().len(),
+        Op::Loop(op) => usize::from(op.has_times())..usize::from(op.has_times()) + op.consts,
+        Op::Branch(op) => 1..1 + op.arms[0].params().len(),
+        _ => 0..0,
     }
 }

@@ -316,8 +316,8 @@ mod tests {
         let inner = Arc::new(inner);
         let mut b = Builder::new("f");
         let x = b.param(TensorType::new(DType::F32, [2]));
-        let y = b.emit(Call { program: inner.clone() }, &[x]).unwrap();
-        let z = b.emit(Call { program: inner }, &[y[0]]).unwrap();
+        let y = b.emit(Call::new(inner.clone()), &[x]).unwrap();
+        let z = b.emit(Call::new(inner), &[y[0]]).unwrap();
         b.finish(&[z[0], x])
     }
 

@@ -65,7 +65,7 @@ fn nothing_is_changed_that_would_change_bits() {
 #[test]
 fn effects_of_nested_programs_are_found() {
     let doubled = |program: Program| {
-        let call = Call { program: Arc::new(program) };
+        let call = Call::new(Arc::new(program));
         let mut b = Builder::new("twice");
         let x = b.param(TensorType::new(DType::F32, [2]));
         let once = b.one(call.clone(), &[x]).unwrap();
@@ -77,7 +77,7 @@ fn effects_of_nested_programs_are_found() {
         for _ in 0..10 {
             nested = dce(&doubled(nested));
         }
-        Op::from(Call { program: Arc::new(nested) }).effect()
+        Op::from(Call::new(Arc::new(nested))).effect()
     };
     assert_eq!(effect("%a = sin %x : f32[2]"), Effect::None);
     assert_eq!(

@@ -42,11 +42,11 @@ fn programs_nest_in_attributes() {
     let inner = Arc::new(b.finish(&[y, x]));
     let mut b = Builder::new("a name\nwith \"odd\" parts");
     let x = b.param(f32s(&[2]));
-    let call = b.emit(Call { program: inner.clone() }, &[x]).unwrap();
+    let call = b.emit(Call::new(inner.clone()), &[x]).unwrap();
     let mut outer = Builder::new("outer");
     let program = Arc::new(b.finish(&[call[0], x, call[0]]));
     let x = outer.param(f32s(&[2]));
-    let results = outer.emit(Call { program }, &[x]).unwrap();
+    let results = outer.emit(Call::new(program), &[x]).unwrap();
     outer.emit(Barrier, &[]).unwrap();
     insta::assert_snapshot!(round_trip(&outer.finish(&results)), @r#"
     program @outer(%0: f32[2]) -> (f32[2], f32[2], f32[2]) {

@@ -102,7 +102,7 @@ fn step(
     let again: Run<'_> = &|program, arguments| run(program, arguments, inspect);
     match &node.op {
         Op::Reshape(op) => Ok(Results::from_iter([operands[0].reshaped(op.shape.clone())?])),
-        Op::Barrier(_) => Ok(operands.iter().map(|&a| a.clone()).collect()),
+        Op::Barrier(_) | Op::Offer(_) => Ok(operands.iter().map(|&a| a.clone()).collect()),
         Op::Call(op) => Ok(run(&op.program, &shared(operands), inspect)?.into()),
         Op::Loop(op) => Ok(looping::iterate(op, node.loc, &shared(operands), again)?.into()),
         Op::Branch(op) => Ok(branch(op, &shared(operands), again)?.into()),
@@ -226,13 +226,12 @@ mod tests {
         let inner = Arc::new(b.finish(&[kept]));
         let mut b = Builder::new("outer");
         let x = b.param(vector(4));
-        let y = b.one(Call { program: inner.clone() }, &[x]).unwrap();
+        let y = b.one(Call::new(inner.clone()), &[x]).unwrap();
         let outer = b.finish(&[y]);
         let x = Array::from([1.0, 2.0, 3.0, 4.0]);
         let y = interpret(&outer, &[x.clone()]).unwrap().remove(0);
         assert_eq!(y.as_slice::<f64>().unwrap().as_ptr(), x.as_slice::<f64>().unwrap().as_ptr());
-        let by_evaluation =
-            eval::evaluate_arrays(&Call { program: inner }.into(), Loc::UNKNOWN, &[x]).unwrap();
+        let by_evaluation = eval::evaluate_arrays(&Call::new(inner).into(), Loc::UNKNOWN, &[x]).unwrap();
         assert!(by_evaluation[0].bits_equal(&y));
     }
 

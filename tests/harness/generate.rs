@@ -294,7 +294,7 @@ impl<'a> Generator<'a> {
         self.groups = rest;
         let inner = Generator::new(self.choices, groups, self.style, self.depth + 1).run(0);
         let operands: Vec<Value> = inner.params.iter().map(|o| self.operand(o)).collect();
-        self.emit(Call { program: Arc::new(inner.program) }, &operands);
+        self.emit(Call::new(Arc::new(inner.program)), &operands);
     }
 
     /// A value of this type: one there is, or a new one. Indices are always new, so that they stay in range.

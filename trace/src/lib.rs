@@ -35,6 +35,6 @@ pub use pullback_derive::Tree;
 pub use pullback_lower::Direct;
 pub use tensor::Tensor;
 pub use transform::{
-    grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp, linearize, value_and_grad, vjp, vmap,
+    checkpoint, grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp, linearize, value_and_grad, vjp, vmap,
 };
 pub use tree::Tree;

@@ -9,11 +9,13 @@ use super::nested::{Lanes, Nested, Residual, Split};
 use super::{call, spread};
 use crate::linearize::{Failure, given};
 use crate::options::Autodiff;
+use crate::transpose::Ends;
 use indexmap::{IndexMap, IndexSet};
 use pullback_ir::batch::{Batched, BatchedValues, Batcher};
 use pullback_ir::masks::minds_no_data;
 use pullback_ir::ops::Equation;
 use pullback_ir::ops::control::branch::Branch;
+use pullback_ir::ops::control::call::Call;
 use pullback_ir::ops::elementwise::compare::Compare;
 use pullback_ir::program::Values;
 use pullback_ir::rules::{Arg, Cotangents, Linearizer, RuleError};
@@ -271,7 +273,7 @@ fn masked_arm(
     let axes: Vec<Option<usize>> = args.iter().map(|arg| arg.axis).collect();
     let lanes = nested.batched(autodiff, arm, &axes, batcher.size)?;
     if minds_no_data(arm) {
-        return Ok(call::batch(&lanes, batcher, args)?);
+        return Ok(call::batch(&lanes, &Call::new(arm.clone()), batcher, args)?);
     }
     let mut operands: Values = args.iter().map(|arg| arg.value).collect();
     if batcher.size > 0 {
@@ -340,17 +342,17 @@ pub(crate) fn transpose(
     op: &Branch,
     builder: &mut Builder,
     args: &[Arg],
-    cotangents: &[Option<Value>],
+    ends: Ends<'_>,
 ) -> Result<Cotangents, Failure> {
     let Some(index) = args[0].known else {
         return Err(RuleError::NotLinear { op: "branch", operand: 0 }.into());
     };
-    let args = &args[1..];
+    let (args, starts) = (&args[1..], &ends.starts[1..]);
     let linear: Vec<bool> = args.iter().map(Arg::is_linear).collect();
-    let seeded = given(cotangents);
+    let (seeded, started) = (given(ends.cotangents), given(starts));
     let mut transposed = Vec::new();
     for arm in &op.arms {
-        transposed.push(nested.transposed(autodiff, arm, &linear, &seeded)?);
+        transposed.push(nested.transposed(autodiff, arm, &linear, &seeded, &started)?);
     }
     let mut active: Vec<usize> = transposed.iter().flat_map(|arm| arm.active.iter().copied()).collect();
     active.sort_unstable();
@@ -358,6 +360,7 @@ pub(crate) fn transpose(
     if active.is_empty() {
         return Ok(Cotangents::from_elem(None, args.len() + 1));
     }
+    let known = args.iter().filter(|arg| !arg.is_linear()).count();
     let mut arms = Vec::new();
     for arm in &transposed {
         let mut program = Builder::new(arm.program.name());
@@ -366,13 +369,14 @@ pub(crate) fn transpose(
         let found = spread(args.len(), arm.active.iter().copied(), found);
         let mut outputs = Vec::new();
         for &i in &active {
-            outputs.push(found[i].map_or_else(|| program.zeros(&args[i].ty), Ok)?);
+            let start = started[i].then(|| params[known + started[..i].iter().filter(|&&is| is).count()]);
+            outputs.push(found[i].or(start).map_or_else(|| program.zeros(&args[i].ty), Ok)?);
         }
         arms.push(Arc::new(program.finish(&outputs)));
     }
     let known = args.iter().filter_map(|arg| arg.known);
-    let operands: Values =
-        std::iter::once(index).chain(known).chain(cotangents.iter().copied().flatten()).collect();
+    let linear = starts.iter().chain(ends.cotangents).copied().flatten();
+    let operands: Values = std::iter::once(index).chain(known).chain(linear).collect();
     let found = builder.emit(Branch { arms }, &operands)?;
     Ok(spread(args.len() + 1, active.into_iter().map(|i| i + 1), found))
 }

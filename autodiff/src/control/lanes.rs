@@ -290,7 +290,7 @@ impl<'a> Batching<'a> {
 
 /// Whether a condition on lanes holds, lane by lane.
 fn holds(batcher: &mut Batcher<'_>, condition: &Lanes, operands: &[Value]) -> Result<Value, TypeError> {
-    let value = batcher.builder.one(Call { program: condition.program.clone() }, operands)?;
+    let value = batcher.builder.one(Call::new(condition.program.clone()), operands)?;
     batcher.at(Batched { value, axis: condition.axes[0] }, 0)
 }
 

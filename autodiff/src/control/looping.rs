@@ -2,17 +2,19 @@
 //!
 //! The residuals of an iteration become ys of the primal loop and xs of the linear one, except those that every
 //! iteration shares, which are passed once as consts. The transpose runs in the other direction: its carries are the
-//! cotangents of the carries, and sums of the contributions to the consts' cotangents.
+//! cotangents of the carries, and sums of the contributions to the consts' cotangents, each of which goes through the
+//! iterations as it would through their ops one after the other.
 
 use super::nested::{Nested, Residual, Split, Transposed};
 use super::spread;
 use crate::linearize::{Failure, given};
 use crate::options::Autodiff;
+use crate::transpose::Ends;
 use pullback_ir::ops::control::looping::{Loop, Trip};
 use pullback_ir::ops::{Effect, Equation, Primitive};
 use pullback_ir::passes::dce;
 use pullback_ir::program::Values;
-use pullback_ir::rules::{Arg, Cotangents, Linearizer, RuleError, add_contributions};
+use pullback_ir::rules::{Arg, Cotangents, Linearizer, RuleError};
 use pullback_ir::{Builder, DType, Program, TensorType, TypeError, Value};
 use slotmap::SecondaryMap;
 use std::sync::Arc;
@@ -289,14 +291,15 @@ pub(crate) fn transpose(
     op: &Loop,
     builder: &mut Builder,
     args: &[Arg],
-    cotangents: &[Option<Value>],
+    ends: Ends<'_>,
 ) -> Result<Cotangents, Failure> {
     let types: Vec<&TensorType> = args.iter().map(|arg| &arg.ty).collect();
     let linear = linear_params(op, &types, &args.iter().map(Arg::is_linear).collect::<Vec<_>>())?;
-    let mut seeded = given(&cotangents[..op.body.outputs().len()]);
+    let mut seeded = given(&ends.cotangents[..op.body.outputs().len()]);
     // A carry has a cotangent if it ends with one, or gets one in an iteration.
-    let transposed = loop {
-        let transposed = nested.transposed(autodiff, &op.body, &linear, &seeded)?;
+    let none = vec![false; linear.len()];
+    let mut transposed = loop {
+        let transposed = nested.transposed(autodiff, &op.body, &linear, &seeded, &none)?;
         let carries = op.consts..op.consts + op.carries;
         let gained = transposed.active.iter().filter(|&i| carries.contains(i)).map(|i| i - op.consts);
         let gained: Vec<usize> = gained.filter(|&i| !seeded[i]).collect();
@@ -305,8 +308,14 @@ pub(crate) fn transpose(
         }
         gained.into_iter().for_each(|i| seeded[i] = true);
     };
+    // The sums for consts go through the iterations.
+    let started: Vec<bool> =
+        (0..linear.len()).map(|i| i < op.consts && transposed.active.contains(&i)).collect();
+    if started.contains(&true) {
+        transposed = nested.transposed(autodiff, &op.body, &linear, &seeded, &started)?;
+    }
     Ok(Backwards { op, transposed: &transposed, linear: &linear, seeded: &seeded }
-        .emit(builder, args, cotangents)?)
+        .emit(builder, args, ends)?)
 }
 
 /// The parameters of the body of a linear loop that carry tangents, given which operands do. Each carry does, and
@@ -344,10 +353,10 @@ impl Backwards<'_> {
         &self,
         builder: &mut Builder,
         args: &[Arg],
-        cotangents: &[Option<Value>],
+        Ends { starts, cotangents }: Ends<'_>,
     ) -> Result<Cotangents, RuleError> {
         let op = self.op;
-        let roles = op.roles(args);
+        let (roles, starts) = (op.roles(args), op.roles(starts).consts);
         let mut operands: Values = roles.times.iter().filter_map(|arg| arg.known).collect();
         let consts: Vec<Value> = roles.consts.iter().filter_map(|arg| arg.known).collect();
         operands.extend(consts.iter().copied());
@@ -358,7 +367,10 @@ impl Backwards<'_> {
             });
         }
         for i in self.consts() {
-            operands.push(zero(builder, &roles.consts[i].ty)?);
+            operands.push(match starts[i] {
+                Some(start) => start,
+                None => zero(builder, &roles.consts[i].ty)?,
+            });
         }
         operands.extend(roles.xs.iter().filter_map(|arg| arg.known));
         operands.extend(self.ys().filter_map(|i| cotangents[i]));
@@ -390,6 +402,7 @@ impl Backwards<'_> {
         let carries: Vec<Value> = self.carries().map(|i| builder.param(outputs[i].clone())).collect();
         let sums: Vec<Value> = self.consts().map(|i| builder.param(params[i].clone())).collect();
         args.extend(known(xs).map(|i| builder.param(params[i].clone())));
+        args.extend(sums.iter().copied());
         args.extend(carries.iter().copied());
         args.extend(self.ys().map(|i| builder.param(outputs[i].clone())));
         let found = builder.inline(&self.transposed.program, &args)?;
@@ -402,7 +415,7 @@ impl Backwards<'_> {
             });
         }
         for (i, &sum) in self.consts().zip(&sums) {
-            results.extend(add_contributions(&mut builder, Some(sum), of_param[i])?);
+            results.push(of_param[i].unwrap_or(sum));
         }
         results.extend(self.xs().filter_map(|i| of_param[i]));
         Ok(builder.finish(&results))

@@ -2,6 +2,7 @@
 
 pub(crate) mod branch;
 pub(crate) mod call;
+pub(crate) mod checkpoint;
 pub(crate) mod custom_call;
 pub(crate) mod lanes;
 pub(crate) mod looping;

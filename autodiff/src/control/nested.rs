@@ -1,12 +1,15 @@
 //! Nested programs transformed, and the memory of those already done.
 
+use super::checkpoint::checkpointed;
 use crate::batch::batch_program;
 use crate::error::AdError;
 use crate::linearize::{Failure, Linearized, linearize_program};
 use crate::options::Autodiff;
-use crate::transpose::transpose_into;
-use indexmap::IndexMap;
-use pullback_ir::{Builder, Def, Program, Value};
+use crate::transpose::{Ends, transpose_into};
+use indexmap::{IndexMap, IndexSet};
+use pullback_ir::ops::control::call::{Call, Keep};
+use pullback_ir::program::Values;
+use pullback_ir::{Builder, Def, Program, TypeError, Value};
 use slotmap::SecondaryMap;
 use std::sync::Arc;
 
@@ -62,9 +65,10 @@ impl Split {
 
 /// A nested program transposed.
 pub(crate) struct Transposed {
-    /// `known params.., cotangents of outputs.. -> cotangents of params`, those listed in `active`.
+    /// `known params.., cotangents of params so far.., cotangents of outputs.. -> cotangents of params`, those listed
+    /// in `active`.
     pub(crate) program: Arc<Program>,
-    /// Parameters whose cotangent is not zero.
+    /// Parameters to whose cotangent the program contributes.
     pub(crate) active: Vec<usize>,
 }
 
@@ -81,7 +85,10 @@ pub(crate) struct Lanes {
 #[derive(Default)]
 pub(crate) struct Nested {
     linearized: IndexMap<(usize, Vec<bool>), (Arc<Program>, Arc<Split>)>,
-    transposed: IndexMap<(usize, Vec<bool>, Vec<bool>), (Arc<Program>, Arc<Transposed>)>,
+    checkpointed: IndexMap<(usize, Vec<bool>, Keep), (Arc<Program>, Arc<Split>)>,
+    transposed: IndexMap<(usize, [Vec<bool>; 3]), (Arc<Program>, Arc<Transposed>)>,
+    /// Calls with operands that are passed more than once, by which operands are equal.
+    merged: IndexMap<(usize, Vec<usize>), (Arc<Program>, Arc<Program>)>,
     /// For one number of lanes: that of the batching under way.
     batched: IndexMap<(usize, Vec<Option<usize>>), (Arc<Program>, Arc<Lanes>)>,
 }
@@ -106,19 +113,63 @@ impl Nested {
         Ok(split)
     }
 
-    /// The transpose of a nested program in these of its parameters, for those outputs that have cotangents.
+    /// The linearization of a called program with respect to these of its parameters.
+    pub(crate) fn call_linearized(
+        &mut self,
+        autodiff: &Autodiff,
+        call: &Call,
+        active: &[bool],
+    ) -> Result<Arc<Split>, Failure> {
+        let split = self.linearized(autodiff, &call.program, active)?;
+        let Some(keep) = &call.checkpoint else { return Ok(split) };
+        let key = (Arc::as_ptr(&call.program) as usize, active.to_vec(), keep.clone());
+        if let Some((_, known)) = self.checkpointed.get(&key) {
+            return Ok(known.clone());
+        }
+        let split = Arc::new(checkpointed(&split, &call.program, keep)?);
+        self.checkpointed.insert(key, (call.program.clone(), split.clone()));
+        Ok(split)
+    }
+
+    /// The same call with each operand passed once.
+    pub(crate) fn merged(&mut self, call: &Call, operands: &[Value]) -> Result<(Call, Values), TypeError> {
+        let distinct: IndexSet<Value> = operands.iter().copied().collect();
+        let places: Vec<usize> = operands.iter().filter_map(|v| distinct.get_index_of(v)).collect();
+        let operands = distinct.into_iter().collect();
+        let key = (Arc::as_ptr(&call.program) as usize, places);
+        if let Some((_, known)) = self.merged.get(&key) {
+            return Ok((call.with_program(known), operands));
+        }
+        let mut builder = Builder::new(call.program.name());
+        let mut params: Vec<Value> = Vec::new();
+        for (&place, ty) in key.1.iter().zip(call.program.param_types()) {
+            if place == params.len() {
+                params.push(builder.param(ty));
+            }
+        }
+        let args: Vec<Value> = key.1.iter().map(|&place| params[place]).collect();
+        let outputs = builder.inline(&call.program, &args)?;
+        let program = Arc::new(builder.finish(&outputs));
+        self.merged.insert(key, (call.program.clone(), program.clone()));
+        Ok((call.with_program(&program), operands))
+    }
+
+    /// The transpose of a nested program in these of its parameters, for those outputs that have cotangents. The
+    /// cotangents of parameters that are `started` go on from what is passed in.
     pub(crate) fn transposed(
         &mut self,
         autodiff: &Autodiff,
         program: &Arc<Program>,
         linear: &[bool],
         seeded: &[bool],
+        started: &[bool],
     ) -> Result<Arc<Transposed>, Failure> {
-        let key = (Arc::as_ptr(program) as usize, linear.to_vec(), seeded.to_vec());
+        let masks = [linear, seeded, started].map(<[bool]>::to_vec);
+        let key = (Arc::as_ptr(program) as usize, masks);
         if let Some((_, known)) = self.transposed.get(&key) {
             return Ok(known.clone());
         }
-        let transposed = transpose_program(autodiff, self, program, linear, seeded)
+        let transposed = transpose_program(autodiff, self, program, linear, seeded, started)
             .map_err(|error| Failure::Nested(Box::new(error)))?;
         let transposed = Arc::new(transposed);
         self.transposed.insert(key, (program.clone(), transposed.clone()));
@@ -145,13 +196,15 @@ impl Nested {
     }
 }
 
-/// The transpose of a program as a program: known parameters, then cotangents of the outputs that have one.
+/// The transpose of a program as a program: known parameters, then cotangents of parameters as far as they have come,
+/// then cotangents of the outputs that have one.
 pub(crate) fn transpose_program(
     autodiff: &Autodiff,
     nested: &mut Nested,
     program: &Program,
     linear: &[bool],
     seeded: &[bool],
+    started: &[bool],
 ) -> Result<Transposed, AdError> {
     let mut builder = Builder::new(&format!("{}_transpose", program.name()));
     let mut params = |values: &[Value], wanted: &mut dyn FnMut(usize) -> bool| -> Vec<Option<Value>> {
@@ -159,8 +212,10 @@ pub(crate) fn transpose_program(
         values.iter().enumerate().map(param).collect()
     };
     let args = params(program.params(), &mut |i| !linear[i]);
+    let starts = params(program.params(), &mut |i| started[i]);
     let cotangents = params(program.outputs(), &mut |i| seeded[i]);
-    let results = transpose_into(autodiff, nested, &mut builder, program, &args, &cotangents)?;
+    let ends = Ends { starts: &starts, cotangents: &cotangents };
+    let results = transpose_into(autodiff, nested, &mut builder, program, &args, ends)?;
     let active: Vec<usize> = (0..results.len()).filter(|&i| results[i].is_some()).collect();
     let outputs: Vec<Value> = results.into_iter().flatten().collect();
     Ok(Transposed { program: Arc::new(builder.finish(&outputs)), active })

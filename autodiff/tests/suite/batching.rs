@@ -172,9 +172,9 @@ fn nested_programs_are_batched_once_for_each_way_of_having_lanes() {
     let f = on_f64(&[&[2], &[]], |b, p| {
         let mut x = p[0];
         for _ in 0..5 {
-            x = b.one(Call { program: inner.clone() }, &[x, p[1]])?;
+            x = b.one(Call::new(inner.clone()), &[x, p[1]])?;
         }
-        let y = b.emit(Call { program: inner.clone() }, &[x, p[1]])?;
+        let y = b.emit(Call::new(inner.clone()), &[x, p[1]])?;
         Ok(vec![y[0], y[1]])
     });
     let batched = batch(&f, &[Some(0), None], &[Some(0), None], 3).unwrap();

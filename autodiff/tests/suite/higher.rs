@@ -115,11 +115,8 @@ fn nested(f: &Program, y: f64, is_reverse: bool, is_called: bool) -> Program {
     let inner = Arc::new(derivative(f, 1, is_reverse));
     function(|b, x| {
         let y = b.scalar(y)?;
-        let slope = if is_called {
-            b.one(Call { program: inner.clone() }, &[x, y])?
-        } else {
-            b.inline(&inner, &[x, y])?[0]
-        };
+        let slope =
+            if is_called { b.one(Call::new(inner.clone()), &[x, y])? } else { b.inline(&inner, &[x, y])?[0] };
         b.mul(x, slope)
     })
 }
@@ -148,7 +145,7 @@ fn inner_derivatives_at_the_outer_variable() {
     // d/dx [x * d/dy (y^3 at y = x)] = d/dx 3 x^3
     let cube = Arc::new(grad(&function(|b, y| b.integer_pow(y, 3)), &[0]).unwrap());
     let f = function(|b, x| {
-        let slope = b.one(Call { program: cube.clone() }, &[x])?;
+        let slope = b.one(Call::new(cube.clone()), &[x])?;
         b.mul(x, slope)
     });
     check_orders(&f, 2.0, &[36.0, 36.0, 18.0]);
@@ -167,7 +164,7 @@ fn calls_differentiate_like_their_bodies() {
             for _ in 0..3 {
                 let args = [y, x];
                 let outputs = match is_called {
-                    true => b.emit(Call { program: body.clone() }, &args)?.to_vec(),
+                    true => b.emit(Call::new(body.clone()), &args)?.to_vec(),
                     false => b.inline(&body, &args)?,
                 };
                 let sum = b.add(outputs[0], outputs[1])?;

@@ -99,7 +99,7 @@ fn hooks_see_nested_programs_and_their_errors_come_back() {
         }
     }
     let inner = Arc::new(on_f64(&[&[]], |b, p| Ok(vec![b.unary(Unary::Sin, p[0])?])));
-    let call = pullback_ir::ops::control::call::Call { program: inner };
+    let call = pullback_ir::ops::control::call::Call::new(inner);
     let f = on_f64(&[&[]], |b, p| Ok(vec![b.one(call.clone(), p)?]));
     let log = Arc::new(Mutex::new(Log::default()));
     let ad = Autodiff { hooks: Hooks::everywhere(log.clone()), ..Autodiff::default() };

@@ -144,7 +144,7 @@ fn a_program_called_many_times_is_transformed_once() {
     let f = program("f", &[ty], |b, p| {
         let mut x = p[0];
         for _ in 0..50 {
-            x = b.one(Call { program: sin.clone() }, &[x])?;
+            x = b.one(Call::new(sin.clone()), &[x])?;
         }
         Ok(vec![x])
     });
@@ -163,8 +163,8 @@ fn calls_without_tangents_and_dead_calls_stay_as_they_are() {
     let sin =
         Arc::new(program("inner", std::slice::from_ref(&ty), |b, p| Ok(vec![b.unary(Unary::Sin, p[0])?])));
     let f = program("f", &[ty.clone(), ty], |b, p| {
-        let unrelated = b.one(Call { program: sin.clone() }, &[p[1]])?;
-        let _dead = b.one(Call { program: sin.clone() }, &[p[0]])?;
+        let unrelated = b.one(Call::new(sin.clone()), &[p[1]])?;
+        let _dead = b.one(Call::new(sin.clone()), &[p[0]])?;
         Ok(vec![b.mul(p[0], unrelated)?])
     });
     let split = linearize(&f, &[0]).unwrap();
@@ -208,7 +208,7 @@ fn programs_that_are_not_linear_are_not_transposed() {
 fn nested_programs_are_checked_for_linearity_too() {
     let ty = f32s(&[]);
     let square = Arc::new(program("square", std::slice::from_ref(&ty), |b, p| Ok(vec![b.mul(p[0], p[0])?])));
-    let f = program("f", &[ty], |b, p| Ok(vec![b.one(Call { program: square.clone() }, &[p[0]])?]));
+    let f = program("f", &[ty], |b, p| Ok(vec![b.one(Call::new(square.clone()), &[p[0]])?]));
     assert!(verify_linear(&f, 0).unwrap_err().to_string().contains("mul is not linear"));
     assert!(verify_linear(&f, 1).unwrap_err().to_string().contains("return"));
 }

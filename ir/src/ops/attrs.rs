@@ -18,6 +18,8 @@ pub enum Attr {
     Ints(Vec<i64>),
     /// Quoted text.
     Text(String),
+    /// A list of quoted texts.
+    Texts(Vec<String>),
     /// A tensor type.
     Type(TensorType),
     /// A list of tensor types.
@@ -163,6 +165,15 @@ impl AttrReader {
     /// Quoted text, empty when the attribute is absent.
     pub fn text_or_empty(&mut self, name: &str) -> Result<String, AttrError> {
         if self.attrs.iter().any(|(n, _)| n == name) { self.text(name) } else { Ok(String::new()) }
+    }
+
+    /// A list of quoted texts.
+    pub fn texts(&mut self, name: &str) -> Result<Vec<String>, AttrError> {
+        match self.need(name)? {
+            Attr::Texts(list) => Ok(list),
+            Attr::Ints(list) if list.is_empty() => Ok(Vec::new()),
+            _ => Err(AttrError::kind(name, "a list of quoted texts")),
+        }
     }
 
     /// A tensor type.

@@ -127,6 +127,11 @@ pub trait Primitive: Sized + Clone + Eq + Hash + std::fmt::Debug + Into<Op> {
         self.clone()
     }
 
+    /// The name under which it offers its result to be kept, if it does.
+    fn offered(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether operands and results may be stacks. Only ops that hold programs or pass values on take them.
     fn takes_stacks(&self) -> bool {
         false
@@ -219,6 +224,11 @@ macro_rules! primitives {
                 self.effect() < Effect::Any && match self { $(Op::$variant(op) => op.is_shareable(),)* }
             }
 
+            /// The name under which it offers its result to be kept, if it does.
+            pub fn offered(&self) -> Option<&str> {
+                match self { $(Op::$variant(op) => op.offered(),)* }
+            }
+
             /// Whether operands and results may be stacks.
             pub fn takes_stacks(&self) -> bool {
                 match self { $(Op::$variant(op) => op.takes_stacks(),)* }
@@ -300,6 +310,8 @@ primitives! {
     CustomCall = control::custom_call::CustomCall,
     /// Identity that nothing is moved across.
     Barrier = control::barrier::Barrier,
+    /// Identity that gives a value a name.
+    Offer = control::offer::Offer,
 }
 
 impl Op {
@@ -334,7 +346,8 @@ impl Op {
             | Op::Loop(_)
             | Op::Branch(_)
             | Op::CustomCall(_)
-            | Op::Barrier(_) => false,
+            | Op::Barrier(_)
+            | Op::Offer(_) => false,
         }
     }
 

@@ -323,10 +323,7 @@ impl<'a> Parser<'a> {
     fn attr(&mut self, depth: usize) -> Parsed<Attr> {
         match self.token.kind {
             Kind::Number => self.integer().map(Attr::Int),
-            Kind::Text => {
-                let token = self.advance()?;
-                unquote(token.text).map(Attr::Text).ok_or_else(|| self.lexer.error(token, BAD_ESCAPE))
-            }
+            Kind::Text => self.text().map(Attr::Text),
             Kind::Mark if self.is("[") => {
                 self.advance()?;
                 self.attr_list(depth)
@@ -337,13 +334,19 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A list of integers, of types or of programs, behind its opening bracket.
+    fn text(&mut self) -> Parsed<String> {
+        let token = self.expect_kind(Kind::Text, "quoted text")?;
+        unquote(token.text).ok_or_else(|| self.lexer.error(token, BAD_ESCAPE))
+    }
+
+    /// A list of integers, of texts, of types or of programs, behind its opening bracket.
     fn attr_list(&mut self, depth: usize) -> Parsed<Attr> {
         match self.token.kind {
             Kind::Word if self.is("program") => {
                 self.list("]", |parser| parser.program(depth + 1).map(Arc::new)).map(Attr::Programs)
             }
             Kind::Word => self.list("]", Self::ty).map(Attr::Types),
+            Kind::Text => self.list("]", Self::text).map(Attr::Texts),
             _ => self.list("]", Self::integer).map(Attr::Ints),
         }
     }

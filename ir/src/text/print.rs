@@ -189,6 +189,10 @@ impl<'a> Printer<'a> {
             Attr::Int(int) => write!(self.out, "{int}")?,
             Attr::Ints(ints) => write!(self.out, "{ints:?}")?,
             Attr::Text(text) => self.out.push_str(&quote(text)),
+            Attr::Texts(texts) => {
+                let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+                write!(self.out, "[{}]", texts.join(", "))?;
+            }
             Attr::Type(ty) => write!(self.out, "{ty}")?,
             Attr::Types(types) => {
                 self.out.push('[');

@@ -60,7 +60,9 @@ pub fn evaluate(
             control::evaluate(inputs, outputs, |operands, run| control::branch(op, operands, run))?
         }
         Op::CustomCall(op) => control::custom_call::evaluate(op, loc, inputs, outputs)?,
-        Op::Barrier(_) => outputs.iter_mut().zip(inputs).for_each(|(output, input)| output.copy_from(input)),
+        Op::Barrier(_) | Op::Offer(_) => {
+            outputs.iter_mut().zip(inputs).for_each(|(output, input)| output.copy_from(input))
+        }
     }
     Ok(())
 }

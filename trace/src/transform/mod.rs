@@ -32,6 +32,7 @@
 //! [`emit_into`] sends what a transform makes into a program under construction.
 
 pub(crate) mod arguments;
+mod checkpoint;
 mod emit;
 pub(crate) mod forward;
 mod function;
@@ -45,6 +46,7 @@ mod second;
 mod vmap;
 
 pub use arguments::{All, Arg, Args, Arguments, First, Pick, Select};
+pub use checkpoint::{Checkpoint, Keep, checkpoint};
 pub use emit::emit_into;
 pub use forward::{Jvp, Linear, Linearize, jvp, linearize};
 pub use function::{Due, Function, IntoOutput};

@@ -1,6 +1,7 @@
 //! A nested program on operands. Its derivative rules live with the transforms, which transform the program.
 
 use super::check_params;
+use super::offer::Offer;
 use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
 use crate::dtype::DType;
@@ -19,6 +20,75 @@ use std::sync::Arc;
 pub struct Call {
     /// The program called.
     pub program: Arc<Program>,
+    /// For a checkpointed call, what derivatives keep besides the operands; they compute the rest again.
+    pub checkpoint: Option<Keep>,
+}
+
+/// What a checkpoint keeps between the two halves of a derivative, besides what goes in.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Keep {
+    /// Nothing.
+    Nothing,
+    /// Results of contractions, which are much work for their size.
+    Dots,
+    /// Values offered under one of these names.
+    Offered(Vec<String>),
+    /// At most so many bytes: first what is most work for its size.
+    Budget(usize),
+}
+
+impl Keep {
+    /// Values offered under one of these names.
+    pub fn offered<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Keep {
+        Keep::Offered(names.into_iter().map(Into::into).collect())
+    }
+
+    /// Its name in the text form.
+    fn name(&self) -> &'static str {
+        match self {
+            Keep::Nothing => "nothing",
+            Keep::Dots => "dots",
+            Keep::Offered(_) => "offered",
+            Keep::Budget(_) => "budget",
+        }
+    }
+
+    fn parse(attrs: &mut AttrReader) -> Result<Option<Keep>, AttrError> {
+        let Some(word) = attrs.take("checkpoint") else { return Ok(None) };
+        let bad = || AttrError::new("attribute `checkpoint` must be one of nothing, dots, offered, budget");
+        let Attr::Word(word) = word else { return Err(bad()) };
+        match word.as_str() {
+            "nothing" => Ok(Some(Keep::Nothing)),
+            "dots" => Ok(Some(Keep::Dots)),
+            "offered" => Ok(Some(Keep::Offered(attrs.texts("names")?))),
+            "budget" => Ok(Some(Keep::Budget(attrs.size("bytes")?))),
+            _ => Err(bad()),
+        }
+    }
+
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        let mut attrs = vec![("checkpoint", Attr::Word(self.name().into()))];
+        match self {
+            Keep::Nothing | Keep::Dots => {}
+            Keep::Offered(names) => attrs.push(("names", Attr::Texts(names.clone()))),
+            Keep::Budget(bytes) => {
+                attrs.push(("bytes", Attr::Int(i64::try_from(*bytes).unwrap_or(i64::MAX))))
+            }
+        }
+        attrs
+    }
+}
+
+impl Call {
+    /// A call that is not checkpointed.
+    pub fn new(program: Arc<Program>) -> Call {
+        Call { program, checkpoint: None }
+    }
+
+    /// The same call of another program.
+    pub fn with_program(&self, program: &Arc<Program>) -> Call {
+        Call { program: program.clone(), checkpoint: self.checkpoint.clone() }
+    }
 }
 
 /// `(x, y, n) -> (sin(x) * y, n, x)`: an output of each kind.
@@ -29,6 +99,7 @@ fn sample_program() -> Option<Program> {
     let n = b.param(TensorType::scalar(DType::I64));
     let sin = b.unary(Unary::Sin, x).ok()?;
     let product = b.mul(sin, y).ok()?;
+    let product = b.one(Offer { name: "product".into() }, &[product]).ok()?;
     Some(b.finish(&[product, n, x]))
 }
 
@@ -38,7 +109,7 @@ impl Primitive for Call {
     }
 
     fn parse(_name: &str, attrs: &mut AttrReader) -> Result<Call, AttrError> {
-        Ok(Call { program: attrs.program("program")? })
+        Ok(Call { checkpoint: Keep::parse(attrs)?, program: attrs.program("program")? })
     }
 
     fn samples() -> Vec<Sample> {
@@ -47,8 +118,17 @@ impl Primitive for Call {
             let domain = if ty.dtype.is_float() { Domain::Uniform(-2.0, 2.0) } else { Domain::Any };
             SampleOperand::new(ty, domain)
         };
-        let operands = program.param_types().into_iter().map(operand).collect();
-        vec![Sample::new(Call { program }, operands)]
+        let operands: Vec<SampleOperand> = program.param_types().into_iter().map(operand).collect();
+        let checkpoints = [
+            None,
+            Some(Keep::Nothing),
+            Some(Keep::Dots),
+            Some(Keep::offered(["product"])),
+            Some(Keep::Budget(48)),
+        ];
+        let sample =
+            |checkpoint| Sample::new(Call { program: program.clone(), checkpoint }, operands.clone());
+        checkpoints.into_iter().map(sample).collect()
     }
 
     fn name(&self) -> &'static str {
@@ -56,7 +136,9 @@ impl Primitive for Call {
     }
 
     fn attrs(&self) -> Vec<(&'static str, Attr)> {
-        vec![("program", Attr::Program(self.program.clone()))]
+        let mut attrs = self.checkpoint.as_ref().map_or_else(Vec::new, Keep::attrs);
+        attrs.push(("program", Attr::Program(self.program.clone())));
+        attrs
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Types, Problem> {
@@ -91,7 +173,7 @@ impl Primitive for Call {
     }
 
     fn map_programs(&self, map: &mut dyn FnMut(&Arc<Program>) -> Arc<Program>) -> Call {
-        Call { program: map(&self.program) }
+        self.with_program(&map(&self.program))
     }
 
     fn takes_stacks(&self) -> bool {

@@ -5,6 +5,7 @@ pub mod branch;
 pub mod call;
 pub mod custom_call;
 pub mod looping;
+pub mod offer;
 
 use crate::error::Problem;
 use crate::program::Program;

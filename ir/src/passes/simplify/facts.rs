@@ -111,7 +111,8 @@ impl Simplifier<'_> {
             | Op::Loop(_)
             | Op::Branch(_)
             | Op::CustomCall(_)
-            | Op::Barrier(_) => NOTHING,
+            | Op::Barrier(_)
+            | Op::Offer(_) => NOTHING,
         };
         // Beyond the largest number lies infinity; a bound that is NaN (0 times infinity) bounds nothing.
         let bound = if facts.bound <= largest { facts.bound } else { f64::INFINITY };

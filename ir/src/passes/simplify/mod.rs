@@ -154,7 +154,8 @@ impl Simplifier<'_> {
             | Op::Loop(_)
             | Op::Branch(_)
             | Op::CustomCall(_)
-            | Op::Barrier(_) => Ok(None),
+            | Op::Barrier(_)
+            | Op::Offer(_) => Ok(None),
         }
     }
 
