@@ -132,6 +132,9 @@ fn changed_number(text: &str, stream: &mut Stream) -> String {
 /// One line left out, doubled or moved.
 fn changed_line(text: &str, stream: &mut Stream) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
+    if lines.is_empty() {
+        return text.to_string();
+    }
     let (at, to) = (stream.below(lines.len()), stream.below(lines.len()));
     match stream.below(3) {
         0 => drop(lines.remove(at)),

@@ -9,6 +9,7 @@ mod cse;
 mod dce;
 mod fold;
 mod inline;
+mod invariant;
 mod loops;
 mod rebuild;
 pub mod simplify;

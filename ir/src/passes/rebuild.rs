@@ -18,18 +18,28 @@ pub(super) trait Rebuild {
     fn emit(&mut self, op: Op, operands: &[Value]) -> Result<Values, TypeError>;
 }
 
-/// Walks the ops in order and returns what stands for the outputs. Parameters become parameters.
+/// The program anew, parameters and all; returns what stands for the outputs.
 pub(super) fn rebuild(program: &Program, target: &mut impl Rebuild) -> Result<Vec<Value>, TypeError> {
-    let mut map: SecondaryMap<Value, Value> = SecondaryMap::new();
-    for &param in program.params() {
-        map.insert(param, target.builder().param(program.ty(param).clone()));
-    }
+    let params: Vec<Value> = program.param_types().into_iter().map(|ty| target.builder().param(ty)).collect();
+    replay(program, &params, target)
+}
+
+/// Walks the ops in order, with these values for the parameters, and returns what stands for the outputs.
+pub(super) fn replay(
+    program: &Program,
+    arguments: &[Value],
+    target: &mut impl Rebuild,
+) -> Result<Vec<Value>, TypeError> {
+    let mut map: SecondaryMap<Value, Value> =
+        program.params().iter().copied().zip(arguments.iter().copied()).collect();
+    let outer = target.builder().loc();
     for node in program.nodes() {
         let operands: Values = node.operands.iter().map(|&v| map[v]).collect();
-        target.builder().set_loc(node.loc);
+        target.builder().set_loc(if node.loc.is_known() { node.loc } else { outer });
         let results = target.emit(node.op.clone(), &operands)?;
         map.extend(node.results.iter().copied().zip(results));
     }
+    target.builder().set_loc(outer);
     Ok(program.outputs().iter().map(|&v| map[v]).collect())
 }
 

@@ -8,6 +8,7 @@
 //! Rules are grouped by theme; the algebra stands above each.
 
 mod arithmetic;
+mod control;
 mod conversion;
 mod facts;
 mod logic;
@@ -37,6 +38,9 @@ const MAX_WALKS: usize = 8;
 
 /// The value that stands for an op's result, if a rule applies.
 type Rewrite = Result<Option<Value>, TypeError>;
+
+/// The values that stand for the results of an op that may have several.
+type Rewrites = Result<Option<Values>, TypeError>;
 
 /// The program simplified, without evaluating anything.
 pub fn simplify(program: &Program) -> Program {
@@ -109,12 +113,17 @@ impl Simplifier<'_> {
         }
     }
 
-    fn rewrite(&mut self, op: &Op, operands: &[Value]) -> Result<Option<Values>, TypeError> {
+    fn rewrite(&mut self, op: &Op, operands: &[Value]) -> Rewrites {
         if let Some(evaluator) = self.evaluator
             && let Some(values) = folded(&mut self.builder, evaluator, op, operands)?
         {
             self.learn_all(&values);
             return Ok(Some(values));
+        }
+        match op {
+            Op::Loop(op) => return self.looping(op, operands),
+            Op::Branch(op) => return self.branching(op, operands),
+            _ => {}
         }
         let by_rule = self.by_rule(op, operands)?;
         let value = match by_rule {
