@@ -42,6 +42,18 @@ fn lotka_volterra_value_and_grad(bencher: Bencher, steps: usize) {
     bencher.bench_local(|| step.call(black_box(PARAMETERS)).expect("runs"));
 }
 
+/// Running sums, each element written into the array they are read from, and their gradient.
+#[divan::bench(args = [1_000, 100_000], sample_count = 20)]
+fn value_and_grad_of_sums_in_place(bencher: Bencher, n: usize) {
+    let sums = move |x: &Tensor| {
+        let sums = fori_loop(1, n, x, |i, x| x.set_at(i.clone(), x.at(i - 1) * 0.5 + x.at(i)));
+        sums.sum()
+    };
+    let x = Tensor::ones(DType::F64, [n]);
+    let step = jit(value_and_grad(sums)).compile((&x,)).expect("compiles");
+    bencher.bench_local(|| step.call((black_box(&x),)).expect("runs"));
+}
+
 #[divan::bench(args = [1_000, 1_000_000], sample_count = 20)]
 fn lotka_volterra_first_gradient(bencher: Bencher, steps: usize) {
     let p = Tensor::from(PARAMETERS);

@@ -134,6 +134,7 @@ fn recipe(sample: &Sample) -> &'static str {
         Recipe::Loop(_) => "loop",
         Recipe::Branch(_) => "branch",
         Recipe::Kernel => "evaluation",
+        Recipe::Update => "update",
     }
 }
 

@@ -53,6 +53,8 @@ pub enum Recipe {
     Branch(Branch),
     /// A call of the runtime's evaluation of the op.
     Kernel,
+    /// Operand 0 with some elements written anew, by the runtime: in place where nobody else needs operand 0.
+    Update,
 }
 
 /// An elementwise function.

@@ -124,7 +124,7 @@ impl Lowered {
                         cost.add(most, 1);
                     }
                 }
-                Step::Combine(_) | Step::Evaluate(_) | Step::Copy { .. } => {
+                Step::Combine(_) | Step::Evaluate(_) | Step::Update(_) | Step::Copy { .. } => {
                     let mut add = |buffer| cost.bytes += self.schedule.buffer(buffer).ty.bytes() as u64;
                     step.visit(&mut add, |_| {});
                     step.visit(|_| {}, &mut add);
@@ -193,6 +193,7 @@ impl Lowered {
             Step::Combine(_)
             | Step::Gemm(_)
             | Step::Evaluate(_)
+            | Step::Update(_)
             | Step::Loop(_)
             | Step::Branch(_)
             | Step::Copy { .. } => None,

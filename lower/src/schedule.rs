@@ -52,6 +52,8 @@ pub enum Step {
     Gemm(Gemm),
     /// An op that the runtime evaluates.
     Evaluate(Evaluate),
+    /// An op that writes some elements of its result, which holds operand 0, anew. The operands are the others.
+    Update(Evaluate),
     /// A nested program again and again.
     Loop(Loop),
     /// One of several nested programs.
@@ -133,7 +135,7 @@ impl Step {
                 read(gemm.rhs.0);
                 write(gemm.to);
             }
-            Step::Evaluate(evaluate) => {
+            Step::Evaluate(evaluate) | Step::Update(evaluate) => {
                 evaluate.operands.iter().for_each(|(buffer, _)| read(*buffer));
                 evaluate.results.iter().for_each(|&buffer| write(buffer));
             }
@@ -148,6 +150,42 @@ impl Step {
             Step::Copy { from, to } => {
                 read(*from);
                 write(*to);
+            }
+        }
+    }
+}
+
+impl Step {
+    /// Puts other buffers in the place of those it uses.
+    pub(crate) fn rename(&mut self, place: &impl Fn(BufferId) -> BufferId) {
+        let all = |buffers: &mut [BufferId]| buffers.iter_mut().for_each(|buffer| *buffer = place(*buffer));
+        match self {
+            Step::Kernel(kernel) => kernel.rename(place),
+            Step::Combine(combine) => {
+                combine.from = place(combine.from);
+                combine.to = place(combine.to);
+            }
+            Step::Gemm(gemm) => {
+                gemm.lhs.0 = place(gemm.lhs.0);
+                gemm.rhs.0 = place(gemm.rhs.0);
+                gemm.to = place(gemm.to);
+            }
+            Step::Evaluate(evaluate) | Step::Update(evaluate) => {
+                evaluate.operands.iter_mut().for_each(|(buffer, _)| *buffer = place(*buffer));
+                all(&mut evaluate.results);
+            }
+            Step::Loop(step) => {
+                all(&mut step.operands);
+                all(&mut step.results);
+                all(&mut step.spares);
+            }
+            Step::Branch(step) => {
+                all(&mut step.operands);
+                all(&mut step.results);
+            }
+            Step::Copy { from, to } => {
+                *from = place(*from);
+                *to = place(*to);
             }
         }
     }
@@ -190,6 +228,10 @@ impl fmt::Display for Step {
                 let results: Vec<String> = results.iter().map(|r| r.to_string()).collect();
                 let operands: Vec<String> = operands.iter().map(|(b, _)| b.to_string()).collect();
                 writeln!(formatter, "{} = {} {}", results.join(", "), op.name(), operands.join(" "))
+            }
+            Step::Update(Evaluate { op, operands, results, .. }) => {
+                let operands: Vec<String> = operands.iter().map(|(b, _)| b.to_string()).collect();
+                writeln!(formatter, "{} in place: {} {}", results[0], op.name(), operands.join(" "))
             }
             Step::Loop(step) => write!(formatter, "{step}"),
             Step::Branch(step) => write!(formatter, "{step}"),

@@ -64,6 +64,7 @@ fn candidates(steps: &[Step]) -> Vec<usize> {
         | Step::Combine(_)
         | Step::Gemm(_)
         | Step::Evaluate(_)
+        | Step::Update(_)
         | Step::Loop(_)
         | Step::Branch(_)
         | Step::Copy { .. } => None,

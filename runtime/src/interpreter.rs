@@ -9,19 +9,19 @@ use pullback_ir::passes::Evaluate;
 use pullback_ir::program::Node;
 use pullback_ir::{DType, Literal, Op, Program, Value};
 use slotmap::SecondaryMap;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// Results of one op.
 type Results = SmallVec<[Array; 1]>;
 
 /// Runs a program on arguments of its parameters' types.
 pub fn interpret(program: &Program, arguments: &[Array]) -> Result<Vec<Array>, RuntimeError> {
-    run(program, arguments, &|_, _, _| Ok(()))
+    run(program, arguments.to_vec(), None)
 }
 
 /// As [`interpret`], but fails with [`RuntimeError::NonFinite`] at the first op that produces an infinity or NaN.
 pub fn interpret_checked(program: &Program, arguments: &[Array]) -> Result<Vec<Array>, RuntimeError> {
-    run(program, arguments, &check_finite)
+    run(program, arguments.to_vec(), Some(&check_finite))
 }
 
 /// Evaluates constants for the passes over programs.
@@ -37,21 +37,31 @@ impl Evaluate for Interpreter {
 type Inspect<'a> = &'a dyn Fn(&Node, &[&Array], &[Array]) -> Result<(), RuntimeError>;
 
 /// Walks the program in order. Nested programs recurse, as deep as programs are nested; nothing else does.
-fn run(program: &Program, arguments: &[Array], inspect: Inspect<'_>) -> Result<Vec<Array>, RuntimeError> {
-    check_arguments(program, arguments)?;
+fn run(
+    program: &Program,
+    arguments: Vec<Array>,
+    inspect: Option<Inspect<'_>>,
+) -> Result<Vec<Array>, RuntimeError> {
+    check_arguments(program, &arguments)?;
     let mut uses = program.use_counts();
     let mut values = SecondaryMap::with_capacity(program.value_count());
     for (&param, argument) in program.params().iter().zip(arguments) {
         if uses[param] > 0 {
-            values.insert(param, argument.clone());
+            values.insert(param, argument);
         }
     }
     for node in program.nodes() {
-        let results = {
-            let operands: SmallVec<[&Array; 4]> = node.operands.iter().map(|&v| &values[v]).collect();
-            let results = step(program, node, &operands, inspect)?;
-            inspect(node, &operands, &results)?;
-            results
+        let owned = if inspect.is_none() { owned(node, &mut values, &uses) } else { None };
+        let results: Results = match owned {
+            Some(operand) => smallvec![in_place(node, operand, &values)?],
+            None => {
+                let operands: SmallVec<[&Array; 4]> = node.operands.iter().map(|&v| &values[v]).collect();
+                let results = step(program, node, &operands, inspect)?;
+                if let Some(inspect) = inspect {
+                    inspect(node, &operands, &results)?;
+                }
+                results
+            }
         };
         for &operand in &node.operands {
             release(&mut values, &mut uses, operand);
@@ -92,18 +102,42 @@ fn release(values: &mut SecondaryMap<Value, Array>, uses: &mut SecondaryMap<Valu
     }
 }
 
+/// Operand 0 of an op that writes some of its elements anew, if nobody else needs it.
+fn owned(
+    node: &Node,
+    values: &mut SecondaryMap<Value, Array>,
+    uses: &SecondaryMap<Value, u32>,
+) -> Option<Array> {
+    let operand = match node.op {
+        Op::Scatter(_) | Op::DynamicUpdateSlice(_) => node.operands[0],
+        _ => return None,
+    };
+    let is_last = uses[operand] == 1 && values[operand].is_unshared();
+    if is_last { values.remove(operand) } else { None }
+}
+
+fn in_place(
+    node: &Node,
+    mut operand: Array,
+    values: &SecondaryMap<Value, Array>,
+) -> Result<Array, RuntimeError> {
+    let inputs: SmallVec<[View<'_>; 4]> = node.operands[1..].iter().map(|&v| values[v].view()).collect();
+    eval::update(&node.op, node.loc, &inputs, &mut [operand.view_mut()])?;
+    Ok(operand)
+}
+
 /// Computes one op. Ops that only rename elements share them.
 fn step(
     program: &Program,
     node: &Node,
     operands: &[&Array],
-    inspect: Inspect<'_>,
+    inspect: Option<Inspect<'_>>,
 ) -> Result<Results, RuntimeError> {
     let again: Run<'_> = &|program, arguments| run(program, arguments, inspect);
     match &node.op {
         Op::Reshape(op) => Ok(Results::from_iter([operands[0].reshaped(op.shape.clone())?])),
         Op::Barrier(_) | Op::Offer(_) => Ok(operands.iter().map(|&a| a.clone()).collect()),
-        Op::Call(op) => Ok(run(&op.program, &shared(operands), inspect)?.into()),
+        Op::Call(op) => Ok(run(&op.program, shared(operands), inspect)?.into()),
         Op::Loop(op) => Ok(looping::iterate(op, node.loc, &shared(operands), again)?.into()),
         Op::Branch(op) => Ok(branch(op, &shared(operands), again)?.into()),
         op => {
@@ -168,6 +202,8 @@ mod tests {
     use pullback_ir::ops::control::call::Call;
     use pullback_ir::ops::elementwise::binary::Binary;
     use pullback_ir::ops::elementwise::unary::Unary;
+    use pullback_ir::ops::index::IndexMode;
+    use pullback_ir::ops::index::dynamic_update_slice::DynamicUpdateSlice;
     use pullback_ir::ops::shape::reshape::Reshape;
     use pullback_ir::{Builder, Loc, Shape, TensorType};
     use std::sync::Arc;
@@ -233,6 +269,32 @@ mod tests {
         assert_eq!(y.as_slice::<f64>().unwrap().as_ptr(), x.as_slice::<f64>().unwrap().as_ptr());
         let by_evaluation = eval::evaluate_arrays(&Call::new(inner).into(), Loc::UNKNOWN, &[x]).unwrap();
         assert!(by_evaluation[0].bits_equal(&y));
+    }
+
+    #[test]
+    fn what_nobody_else_needs_is_written_in_place() {
+        let mut b = Builder::new("f");
+        let (x, at, one) = (b.param(vector(4)), b.scalar(2i64).unwrap(), b.param(vector(1)));
+        let op = DynamicUpdateSlice { mode: IndexMode::Checked };
+        let first = b.one(op.clone(), &[x, one, at]).unwrap();
+        let second = b.one(op, &[first, one, at]).unwrap();
+        let sum = b.add(first, second).unwrap();
+        let program = b.finish(&[sum]);
+        let updates: Vec<&Node> = program.nodes().filter(|node| node.operands.len() == 3).collect();
+        let uses = program.use_counts();
+        let value = || Array::zeros(vector(4)).unwrap();
+        let mut values: SecondaryMap<Value, Array> = [(x, value()), (first, value())].into_iter().collect();
+        values.extend([(one, Array::from([7.0])), (at, Array::from(2i64))]);
+        // The first update is needed once more after the second, and the parameter of the first is its caller's too.
+        assert!(owned(updates[1], &mut values, &uses).is_none());
+        let shared = values[x].clone();
+        assert!(owned(updates[0], &mut values, &uses).is_none());
+        drop(shared);
+        let operand = owned(updates[0], &mut values, &uses).expect("nobody else needs it");
+        let place = operand.as_slice::<f64>().unwrap().as_ptr();
+        let result = in_place(updates[0], operand, &values).unwrap();
+        assert_eq!(result.as_slice::<f64>().unwrap(), [0.0, 0.0, 7.0, 0.0]);
+        assert_eq!(result.as_slice::<f64>().unwrap().as_ptr(), place);
     }
 
     #[test]

@@ -162,6 +162,7 @@ impl Invariant<'_> {
                 | Recipe::Reduce { .. }
                 | Recipe::Contract(_)
                 | Recipe::Kernel
+                | Recipe::Update
                 | Recipe::Call(_)
                 | Recipe::Loop(_)
                 | Recipe::Branch(_) => true,

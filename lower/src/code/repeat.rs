@@ -63,6 +63,7 @@ fn straight(lowered: &Lowered) -> Option<Straight<'_>> {
             | Step::Combine(_)
             | Step::Gemm(_)
             | Step::Evaluate(_)
+            | Step::Update(_)
             | Step::Loop(_)
             | Step::Branch(_) => return None,
         }

@@ -22,7 +22,8 @@ pub struct Loop {
     pub operands: Vec<BufferId>,
     /// Results, in the order of the op.
     pub results: Vec<BufferId>,
-    /// For each carry a second place: iterations write the one and read the other.
+    /// For each carry a second place: iterations write the one and read the other. A carry that stays in place has its
+    /// operand, its result and this in one buffer.
     pub spares: Vec<BufferId>,
     /// Number of the body among the nested programs.
     pub body: usize,

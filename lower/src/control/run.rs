@@ -246,7 +246,7 @@ impl<'a> Places<'a> {
             }
             body.set(&mut scratch.table, &parameters, &outputs);
             // SAFETY: addresses are those of values of the body's types; what it writes, nothing else uses: a carry goes
-            // to another place than it comes from.
+            // to another place than it comes from, or the body has read it before it writes there.
             if let Err(error) = unsafe { body.run(&scratch) } {
                 break Err(error);
             }

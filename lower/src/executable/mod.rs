@@ -371,13 +371,16 @@ impl Inner {
         self.shelf.give(scratch);
     }
 
-    /// Copies a buffer to another of the same type.
+    /// Copies a buffer to another of the same type, unless both lie at one place.
     ///
     /// # Safety
     /// As for [`Inner::run`].
     pub(crate) unsafe fn copy(&self, table: Table, from: BufferId, to: BufferId) {
         let ty = self.ty(to);
         let (from, to) = (table.buffer(from), table.buffer(to));
+        if from == to {
+            return;
+        }
         if ty.is_stack() {
             // SAFETY: the addresses of two stacks.
             unsafe { (*to.cast::<Stack>()).copy_from(ty, &*from.cast::<Stack>()) };

@@ -9,7 +9,7 @@ use crate::kernel::BufferId;
 use crate::schedule::{Combine, Evaluate, Gemm, Step};
 use crate::scratch::Scratch;
 use crate::sweep::Sweep;
-use pullback_ir::DType;
+use pullback_ir::{DType, Loc, Op};
 use pullback_runtime::kernels::gemm::gemm_raw;
 use pullback_runtime::{RuntimeError, View, ViewMut, eval, threads};
 use smallvec::SmallVec;
@@ -51,6 +51,9 @@ pub(super) fn run(sweep: &Sweep, code: &[Option<(Entry, Launch)>]) -> Run {
 fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
+
+/// How the runtime computes an op.
+type Evaluation = fn(&Op, Loc, &[View<'_>], &mut [ViewMut<'_>]) -> Result<(), RuntimeError>;
 
 /// The table of addresses, shared by the threads of a call.
 #[derive(Clone, Copy)]
@@ -124,7 +127,9 @@ impl Inner {
             // another buffer.
             Step::Gemm(gemm) => unsafe { run_gemm(table, gemm) },
             // SAFETY: the caller's contract.
-            Step::Evaluate(evaluate) => unsafe { self.evaluate(table, evaluate)? },
+            Step::Evaluate(evaluate) => unsafe { self.evaluate(table, evaluate, eval::evaluate)? },
+            // SAFETY: the caller's contract.
+            Step::Update(update) => unsafe { self.evaluate(table, update, eval::update)? },
             // SAFETY: the caller's contract.
             Step::Loop(step) => unsafe { run_loop(self, table, step)? },
             // SAFETY: the caller's contract.
@@ -140,7 +145,7 @@ impl Inner {
     /// # Safety
     ///
     /// Every buffer of the table holds as many bytes as its type says, and no other step runs meanwhile.
-    unsafe fn evaluate(&self, table: Table, evaluate: &Evaluate) -> Result<(), RuntimeError> {
+    unsafe fn evaluate(&self, table: Table, evaluate: &Evaluate, by: Evaluation) -> Result<(), RuntimeError> {
         let inputs = evaluate.operands.iter().map(|(buffer, ty)| {
             // SAFETY: the buffer holds a tensor of the type, which no step writes meanwhile.
             unsafe { View::from_raw(ty, table.buffer(*buffer)) }
@@ -151,7 +156,7 @@ impl Inner {
             unsafe { ViewMut::from_raw(&self.schedule.buffer(buffer).ty, table.buffer(buffer)) }
         });
         let mut outputs: SmallVec<[ViewMut<'_>; 1]> = outputs.collect();
-        eval::evaluate(&evaluate.op, evaluate.loc, &inputs, &mut outputs)
+        by(&evaluate.op, evaluate.loc, &inputs, &mut outputs)
     }
 }
 

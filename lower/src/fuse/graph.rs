@@ -100,7 +100,8 @@ impl<'p> Graph<'p> {
                 | Recipe::Call(_)
                 | Recipe::Loop(_)
                 | Recipe::Branch(_)
-                | Recipe::Kernel => false,
+                | Recipe::Kernel
+                | Recipe::Update => false,
             }
     }
 

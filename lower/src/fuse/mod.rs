@@ -6,6 +6,7 @@
 pub(crate) mod body;
 mod contract;
 mod graph;
+mod in_place;
 mod nest;
 mod stored;
 mod straight;
@@ -186,7 +187,8 @@ impl Fuser<'_, '_> {
             | Recipe::Call(_)
             | Recipe::Loop(_)
             | Recipe::Branch(_)
-            | Recipe::Kernel => vec![Root { value, extents: shape.to_vec(), end: End::Map }],
+            | Recipe::Kernel
+            | Recipe::Update => vec![Root { value, extents: shape.to_vec(), end: End::Map }],
         }
     }
 
@@ -207,6 +209,7 @@ impl Fuser<'_, '_> {
         match &self.graph.recipes[i] {
             Recipe::Loop(op) => self.repeat(i, op.clone()),
             Recipe::Branch(op) => self.branch(i, op.clone()),
+            Recipe::Update => self.update(i),
             Recipe::Scalar(_)
             | Recipe::Move(_)
             | Recipe::Reshape
@@ -234,10 +237,18 @@ impl Fuser<'_, '_> {
             Trip::Count(_) | Trip::Times | Trip::Each => None,
         };
         let body = self.lower(&op.body);
-        let (operands, results) = (self.operands(node), self.results(node));
-        let carries = node.results[..op.carries].iter();
-        let spares =
-            carries.map(|&v| self.stored.new_buffer(self.graph.ty(v).clone(), Place::Scratch)).collect();
+        let (mut operands, results) = (self.operands(node), self.results(node));
+        let first = operands.len() - op.body.params().len() + op.consts;
+        let mut spares = Vec::with_capacity(op.carries);
+        for (k, &result) in results[..op.carries].iter().enumerate() {
+            if in_place::stays(self.nested[body].schedule(), op.consts + k, k) {
+                let from = std::mem::replace(&mut operands[first + k], result);
+                self.push(Group::Step(Step::Copy { from, to: result }));
+                spares.push(result);
+            } else {
+                spares.push(self.stored.new_buffer(self.graph.ty(node.results[k]).clone(), Place::Scratch));
+            }
+        }
         self.push(Group::Step(Step::Loop(Loop {
             op,
             loc: node.loc,
@@ -266,15 +277,26 @@ impl Fuser<'_, '_> {
     }
 
     fn evaluate(&mut self, i: usize) -> u32 {
+        let evaluate = self.evaluation(i);
+        self.push(Group::Step(Step::Evaluate(evaluate)))
+    }
+
+    /// A copy of operand 0, and what is written there anew.
+    fn update(&mut self, i: usize) -> u32 {
+        let mut evaluate = self.evaluation(i);
+        let (from, _) = evaluate.operands.remove(0);
+        self.push(Group::Step(Step::Copy { from, to: evaluate.results[0] }));
+        self.push(Group::Step(Step::Update(evaluate)))
+    }
+
+    fn evaluation(&mut self, i: usize) -> Evaluate {
         let node = self.graph.nodes[i];
         let operand = |&v: &Value| {
             let base = self.graph.base(v);
             (self.stored.buffer(self.graph, base), self.graph.ty(v).clone())
         };
         let operands = node.operands.iter().map(operand).collect();
-        let results = self.results(node);
-        let evaluate = Evaluate { op: node.op.clone(), loc: node.loc, operands, results };
-        self.push(Group::Step(Step::Evaluate(evaluate)))
+        Evaluate { op: node.op.clone(), loc: node.loc, operands, results: self.results(node) }
     }
 
     fn finish(mut self) -> Schedule {
@@ -292,7 +314,7 @@ impl Fuser<'_, '_> {
             }
         }
         steps.extend(copies);
-        Schedule { buffers: self.stored.buffers, steps, nested: self.nested }
+        in_place::without_copies(Schedule { buffers: self.stored.buffers, steps, nested: self.nested })
     }
 
     /// Gives every output its buffer; the copies of those that lie elsewhere.

@@ -330,7 +330,8 @@ impl Puller<'_, '_> {
             | Recipe::Call(_)
             | Recipe::Loop(_)
             | Recipe::Branch(_)
-            | Recipe::Kernel => Err(Conflict),
+            | Recipe::Kernel
+            | Recipe::Update => Err(Conflict),
         }
     }
 

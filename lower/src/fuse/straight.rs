@@ -63,7 +63,8 @@ impl Straight {
             | Recipe::Call(_)
             | Recipe::Loop(_)
             | Recipe::Branch(_)
-            | Recipe::Kernel => (0..graph.elements(result)).map(|i| reader.renamed(result, i)).collect(),
+            | Recipe::Kernel
+            | Recipe::Update => (0..graph.elements(result)).map(|i| reader.renamed(result, i)).collect(),
         };
         self.elements.insert(result, elements);
         self.members.push(result);
@@ -134,7 +135,8 @@ impl Reader<'_, '_> {
                 | Recipe::Call(_)
                 | Recipe::Loop(_)
                 | Recipe::Branch(_)
-                | Recipe::Kernel => unreachable!("computed values are stored before they are read"),
+                | Recipe::Kernel
+                | Recipe::Update => unreachable!("computed values are stored before they are read"),
             }
         }
     }

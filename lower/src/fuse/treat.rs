@@ -80,7 +80,8 @@ fn costs(graph: &Graph<'_>) -> SecondaryMap<Value, u32> {
             | Recipe::Call(_)
             | Recipe::Loop(_)
             | Recipe::Branch(_)
-            | Recipe::Kernel => 0,
+            | Recipe::Kernel
+            | Recipe::Update => 0,
         };
         node.results.iter().for_each(|&v| {
             costs.insert(v, cost);
@@ -108,7 +109,8 @@ fn remote(graph: &Graph<'_>) -> SecondaryMap<Value, bool> {
                 | Recipe::Call(_)
                 | Recipe::Loop(_)
                 | Recipe::Branch(_)
-                | Recipe::Kernel => false,
+                | Recipe::Kernel
+                | Recipe::Update => false,
             };
             remote.insert(result, is_remote);
         }
@@ -172,7 +174,10 @@ impl Treat<'_, '_> {
     fn node(&mut self, i: usize) {
         let node = self.graph.nodes[i];
         if node.results.iter().all(|&v| !self.uses.contains_key(v)) {
-            if matches!(self.graph.recipes[i], Recipe::Loop(_) | Recipe::Branch(_) | Recipe::Kernel) {
+            if matches!(
+                self.graph.recipes[i],
+                Recipe::Loop(_) | Recipe::Branch(_) | Recipe::Kernel | Recipe::Update
+            ) {
                 self.evaluate(i);
             }
             return;
@@ -215,7 +220,9 @@ impl Treat<'_, '_> {
             Recipe::Constant(_) => {}
             Recipe::Reduce { .. } | Recipe::Concat { .. } => self.root(i),
             Recipe::Contract(_) => self.contract(i),
-            Recipe::Call(_) | Recipe::Loop(_) | Recipe::Branch(_) | Recipe::Kernel => self.evaluate(i),
+            Recipe::Call(_) | Recipe::Loop(_) | Recipe::Branch(_) | Recipe::Kernel | Recipe::Update => {
+                self.evaluate(i)
+            }
         }
     }
 

@@ -173,6 +173,21 @@ impl Kernel {
         })
     }
 
+    /// Puts other buffers in the place of those it uses.
+    pub(crate) fn rename(&mut self, place: &impl Fn(BufferId) -> BufferId) {
+        for inst in &mut self.body {
+            match &mut inst.kind {
+                InstKind::Load(access) => access.buffer = place(access.buffer),
+                InstKind::Constant(_)
+                | InstKind::Index(_)
+                | InstKind::Inside(_)
+                | InstKind::Scalar { .. } => {}
+            }
+        }
+        self.stores.iter_mut().for_each(|store| store.buffer = place(store.buffer));
+        self.reductions.iter_mut().for_each(|reduction| reduction.buffer = place(reduction.buffer));
+    }
+
     /// Elementwise operations of one evaluation of the body, and one per reduction.
     pub fn operations(&self) -> u64 {
         let scalars = self.body.iter().filter(|inst| matches!(inst.kind, InstKind::Scalar { .. }));

@@ -52,7 +52,9 @@ pub fn evaluate(
         Op::DynamicUpdateSlice(op) => {
             index::dynamic_update_slice::evaluate(op, loc, inputs, &mut outputs[0])?
         }
-        Op::Call(op) => control::evaluate(inputs, outputs, |operands, run| run(&op.program, operands))?,
+        Op::Call(op) => {
+            control::evaluate(inputs, outputs, |operands, run| run(&op.program, operands.to_vec()))?
+        }
         Op::Loop(op) => control::evaluate(inputs, outputs, |operands, run| {
             control::looping::iterate(op, loc, operands, run)
         })?,
@@ -65,6 +67,21 @@ pub fn evaluate(
         }
     }
     Ok(())
+}
+
+/// Computes an op whose result is operand 0 with some elements written anew, where the output holds operand 0 already.
+/// `inputs` are the other operands. After an error the output holds anything valid.
+pub fn update(
+    op: &Op,
+    loc: Loc,
+    inputs: &[View<'_>],
+    outputs: &mut [ViewMut<'_>],
+) -> Result<(), RuntimeError> {
+    match op {
+        Op::Scatter(op) => index::scatter::update(op, loc, inputs, &mut outputs[0]),
+        Op::DynamicUpdateSlice(op) => index::dynamic_update_slice::update(op, loc, inputs, &mut outputs[0]),
+        op => unreachable!("{} computes all of its result", op.name()),
+    }
 }
 
 /// Computes one op on constants: what constant folding calls.

@@ -149,7 +149,7 @@ impl Primitive for DynamicUpdateSlice {
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {
-        Recipe::Kernel
+        Recipe::Update
     }
 }
 

@@ -209,6 +209,6 @@ impl Primitive for Scatter {
     }
 
     fn recipe(&self, _operands: &[&TensorType]) -> Recipe {
-        Recipe::Kernel
+        Recipe::Update
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn iterate(
         let xs = roles.xs.iter().map(|x| slice(x, at));
         let arguments: Vec<Array> =
             roles.consts.iter().cloned().chain(std::mem::take(&mut carries)).chain(xs).collect();
-        carries = run(&op.body, &arguments)?;
+        carries = run(&op.body, arguments)?;
         for (y, slice) in ys.iter_mut().zip(carries.drain(op.carries..)) {
             y.push(slice);
         }
@@ -71,7 +71,7 @@ fn goes_on(
     match (&op.trip, known) {
         (Trip::While(condition), _) => {
             let arguments: Vec<Array> = consts.iter().chain(carries).cloned().collect();
-            Ok(run(condition, &arguments)?[0].item::<bool>()?)
+            Ok(run(condition, arguments)?[0].item::<bool>()?)
         }
         (Trip::Count(_) | Trip::Times | Trip::Each, known) => Ok(known.is_some_and(|n| done < n)),
     }

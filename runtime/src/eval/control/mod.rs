@@ -11,11 +11,11 @@ use pullback_ir::Program;
 use pullback_ir::ops::control::branch::Branch;
 
 /// What runs a nested program on arguments.
-pub(crate) type Run<'a> = &'a dyn Fn(&Program, &[Array]) -> Result<Vec<Array>, RuntimeError>;
+pub(crate) type Run<'a> = &'a dyn Fn(&Program, Vec<Array>) -> Result<Vec<Array>, RuntimeError>;
 
 /// Runs the arm that the first operand chooses on the others.
 pub(crate) fn branch(op: &Branch, operands: &[Array], run: Run<'_>) -> Result<Vec<Array>, RuntimeError> {
-    run(op.arm(operands[0].item::<i32>()?), &operands[1..])
+    run(op.arm(operands[0].item::<i32>()?), operands[1..].to_vec())
 }
 
 /// Computes an op that holds programs, given how to compute it on arrays.
@@ -25,7 +25,7 @@ pub(in crate::eval) fn evaluate(
     compute: impl Fn(&[Array], Run<'_>) -> Result<Vec<Array>, RuntimeError>,
 ) -> Result<(), RuntimeError> {
     let operands: Vec<Array> = inputs.iter().map(View::to_array).collect();
-    let results = compute(&operands, &interpret)?;
+    let results = compute(&operands, &|program, arguments| interpret(program, &arguments))?;
     outputs.iter_mut().zip(&results).for_each(|(output, result)| output.copy_from(&result.view()));
     Ok(())
 }

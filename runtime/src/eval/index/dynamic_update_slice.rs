@@ -12,11 +12,21 @@ pub(in crate::eval) fn evaluate(
     inputs: &[View<'_>],
     out: &mut ViewMut<'_>,
 ) -> Result<(), RuntimeError> {
+    out.copy_from(&inputs[0]);
+    update(op, loc, &inputs[1..], out)
+}
+
+/// Writes the box into a copy of the operand; `inputs` are the others.
+pub(in crate::eval) fn update(
+    op: &DynamicUpdateSlice,
+    loc: Loc,
+    inputs: &[View<'_>],
+    out: &mut ViewMut<'_>,
+) -> Result<(), RuntimeError> {
     let at = Placed { op: ("dynamic_update_slice", loc), mode: op.mode };
-    let (written, read) = at.overlap(out.shape(), inputs[1].shape(), &inputs[2..])?;
+    let (written, read) = at.overlap(out.shape(), inputs[0].shape(), &inputs[1..])?;
     with_word!(out.dtype(), W => {
-        let (operand, update, out) = (inputs[0].words::<W>(), inputs[1].words::<W>(), out.words_mut::<W>());
-        out.copy_from_slice(operand);
+        let (update, out) = (inputs[0].words::<W>(), out.words_mut::<W>());
         read.offsets().zip(written.offsets()).for_each(|(from, to)| out[to] = update[from]);
     });
     Ok(())

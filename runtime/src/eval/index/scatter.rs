@@ -15,8 +15,19 @@ pub(in crate::eval) fn evaluate(
     inputs: &[View<'_>],
     out: &mut ViewMut<'_>,
 ) -> Result<(), RuntimeError> {
+    out.copy_from(&inputs[0]);
+    update(op, loc, &inputs[1..], out)
+}
+
+/// Writes into a copy of the operand; `inputs` are the others.
+pub(in crate::eval) fn update(
+    op: &Scatter,
+    loc: Loc,
+    inputs: &[View<'_>],
+    out: &mut ViewMut<'_>,
+) -> Result<(), RuntimeError> {
     let places = Places {
-        operand: inputs[0].shape(),
+        operand: out.shape(),
         index_dims: &op.index_dims,
         batch_dims: op.batch_dims,
         mode: op.mode,
@@ -24,8 +35,7 @@ pub(in crate::eval) fn evaluate(
     };
     match op.kind {
         ScatterKind::Set => with_word!(out.dtype(), W => {
-            out.copy_from(&inputs[0]);
-            write(&places, &inputs[1], inputs[2].words::<W>(), out.words_mut::<W>(), |_, update| update)
+            write(&places, &inputs[0], inputs[1].words::<W>(), out.words_mut::<W>(), |_, update| update)
         }),
         ScatterKind::Add => by_kind! { out.dtype(),
             float T => add::<T>(&places, inputs, out, |x, y| x + y),
@@ -42,9 +52,7 @@ fn add<T: Element>(
     out: &mut ViewMut<'_>,
     sum: impl Fn(T, T) -> T,
 ) -> Result<(), RuntimeError> {
-    let out = out.as_mut_slice::<T>()?;
-    out.copy_from_slice(inputs[0].as_slice()?);
-    write(places, &inputs[1], inputs[2].as_slice::<T>()?, out, sum)
+    write(places, &inputs[0], inputs[1].as_slice::<T>()?, out.as_mut_slice::<T>()?, sum)
 }
 
 fn write<T: Copy>(
