@@ -33,7 +33,7 @@ fn node_work(program: &Program, node: &Node, known: &mut Known) -> u64 {
             let (batch, m, n, k) = dot.sizes(&types[0].shape, &types[1].shape);
             [batch, m, n, k, 2].into_iter().fold(1, |product: u64, n| product.saturating_mul(n as u64))
         }
-        Recipe::Kernel => {
+        Recipe::Kernel | Recipe::Update => {
             types.iter().map(|ty| elements(ty)).fold(results, u64::saturating_add).saturating_mul(MUCH)
         }
         Recipe::Call(program) => whole(&program, known),

@@ -5,7 +5,7 @@ use crate::builder::Builder;
 use crate::error::TypeError;
 use crate::ops::control::looping::map_stacks;
 use crate::ops::{Equation, Op, elementwise::scale_by::ScaleBy};
-use crate::program::{Value, Values};
+use crate::program::{Node, Value, Values};
 use crate::shape::TensorType;
 use indexmap::IndexMap;
 use smallvec::SmallVec;
@@ -157,7 +157,7 @@ impl Linearizer<'_> {
     }
 }
 
-/// The sum of two contributions to one tangent or cotangent.
+/// The sum of two contributions to one tangent or cotangent, the second of which may touch a few elements only.
 pub fn add_contributions(
     builder: &mut Builder,
     a: Option<Value>,
@@ -165,6 +165,11 @@ pub fn add_contributions(
 ) -> Result<Option<Value>, TypeError> {
     match (a, b) {
         (Some(a), Some(b)) => {
+            if let Some(Node { op, operands, .. }) = builder.program().producer(b).cloned()
+                && let Some(sum) = op.added_to(a, builder, &operands)?
+            {
+                return Ok(Some(sum));
+            }
             Ok(Some(map_stacks(builder, "add", &[], &[a, b], &mut |builder, v| builder.add(v[0], v[1]))?))
         }
         (a, b) => Ok(a.or(b)),

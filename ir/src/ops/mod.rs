@@ -3,7 +3,7 @@
 
 use crate::batch::{Batched, BatchedValues, Batcher};
 use crate::builder::Builder;
-use crate::error::Problem;
+use crate::error::{Problem, TypeError};
 use crate::program::{Program, Value};
 use crate::recipe::Recipe;
 use crate::rules::{Arg, Cotangents, Linearizer, RuleError};
@@ -99,6 +99,18 @@ pub trait Primitive: Sized + Clone + Eq + Hash + std::fmt::Debug + Into<Op> {
         args: &[Arg],
         cotangents: &[Option<Value>],
     ) -> Result<Cotangents, RuleError>;
+
+    /// The sum of another value and the result, where there is a cheaper way to it than to make the result and to add
+    /// it: contributions to a cotangent that touch a few elements only are added to those. An element that is not
+    /// touched stays as it is, -0.0 included.
+    fn added_to(
+        &self,
+        _sum: Value,
+        _builder: &mut Builder,
+        _operands: &[Value],
+    ) -> Result<Option<Value>, TypeError> {
+        Ok(None)
+    }
 
     /// The results in every lane at once, given the operands with the axes of their lanes. Called only when at least
     /// one operand differs from lane to lane. Each lane is what the op gives on the operands of that lane.
@@ -199,6 +211,16 @@ macro_rules! primitives {
                 cotangents: &[Option<Value>],
             ) -> Result<Cotangents, RuleError> {
                 match self { $(Op::$variant(op) => op.transpose(builder, args, cotangents),)* }
+            }
+
+            /// See [`Primitive::added_to`].
+            pub fn added_to(
+                &self,
+                sum: Value,
+                builder: &mut Builder,
+                operands: &[Value],
+            ) -> Result<Option<Value>, TypeError> {
+                match self { $(Op::$variant(op) => op.added_to(sum, builder, operands),)* }
             }
 
             /// See [`Primitive::batch`].

@@ -2,6 +2,7 @@
 //! the box.
 
 use super::IndexMode;
+use super::dynamic_update_slice::DynamicUpdateSlice;
 use super::gather::Gather;
 use crate::batch::{Batched, BatchedValues, Batcher, inserted};
 use crate::builder::Builder;
@@ -213,6 +214,24 @@ impl Primitive for DynamicSlice {
         length("sizes", self.sizes.len(), x.shape.rank())?;
         self.check(x, &operands[1..], 1)?;
         one(x.with_shape(self.sizes.iter().copied().collect::<Shape>()))
+    }
+
+    /// Where the result surrounds the operand with zeros, only that box of the sum changes.
+    fn added_to(&self, sum: Value, b: &mut Builder, operands: &[Value]) -> Result<Option<Value>, TypeError> {
+        let (x, offsets) = (operands[0], &operands[1..]);
+        let sizes: Dims = b.ty(x).shape.iter().copied().collect();
+        let surrounds = self.mode == IndexMode::Drop
+            && self.sizes.iter().zip(&sizes).all(|(all, part)| all >= part)
+            && offsets.iter().all(|&offset| b.ty(offset).dtype == DType::I64);
+        if !surrounds {
+            return Ok(None);
+        }
+        let starts = offsets.iter().map(|&offset| b.neg(offset)).collect::<Result<Values, _>>()?;
+        let read: Values = [sum].into_iter().chain(starts.iter().copied()).collect();
+        let old = b.one(DynamicSlice { sizes, mode: self.mode }, &read)?;
+        let new = b.add(old, x)?;
+        let write: Values = [sum, new].into_iter().chain(starts).collect();
+        b.one(DynamicUpdateSlice { mode: self.mode }, &write).map(Some)
     }
 
     /// Read backwards, the operand is a box of the cotangent: at the opposite start, and zero outside.

@@ -98,14 +98,15 @@ impl Primitive for DynamicUpdateSlice {
         let starts: Option<Values> = args[2..].iter().map(|start| start.known).collect();
         let Some(starts) = starts else { return Err(not_linear(self.name(), args)) };
         let update = &args[1].ty;
+        // The box is read first, so that the zeros may be written in place.
+        if args[1].is_linear() {
+            let operands: Values = [ct].into_iter().chain(starts.iter().copied()).collect();
+            result[1] = Some(b.one(self.slice(update), &operands)?);
+        }
         if args[0].is_linear() {
             let zeros = b.number(update, 0.0)?;
-            let operands: Values = [ct, zeros].into_iter().chain(starts.iter().copied()).collect();
+            let operands: Values = [ct, zeros].into_iter().chain(starts).collect();
             result[0] = Some(b.one(self.clone(), &operands)?);
-        }
-        if args[1].is_linear() {
-            let operands: Values = [ct].into_iter().chain(starts).collect();
-            result[1] = Some(b.one(self.slice(update), &operands)?);
         }
         Ok(result)
     }

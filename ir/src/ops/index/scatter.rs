@@ -131,6 +131,16 @@ impl Primitive for Scatter {
         samples
     }
 
+    /// What is added to zeros may be added to anything else.
+    fn added_to(&self, sum: Value, b: &mut Builder, operands: &[Value]) -> Result<Option<Value>, TypeError> {
+        match self.kind {
+            ScatterKind::Add if b.program().is_zero(operands[0]) => {
+                b.one(self.clone(), &[sum, operands[1], operands[2]]).map(Some)
+            }
+            ScatterKind::Add | ScatterKind::Set => Ok(None),
+        }
+    }
+
     fn name(&self) -> &'static str {
         "scatter"
     }
