@@ -4,9 +4,10 @@ mod common;
 
 use common::*;
 use pullback::autodiff;
+use pullback::control::Steps;
 use pullback::ir::{Op, Program, TensorType};
 use pullback::prelude::*;
-use pullback::transform::{All, Function, Keep};
+use pullback::transform::{All, Function, Keep, Saved, saved_residuals};
 use pullback::tree;
 
 fn policies() -> Vec<Keep> {
@@ -148,6 +149,7 @@ fn e16_eight_blocks_keep_eight_values() {
     };
     // The argument counts as the first of the eight; 8 blocks of 3 ops keep 24 values without it, one more each way.
     assert_eq!(kept(lean, &x).len(), 7);
+    assert_eq!(saved_residuals(&lean, (&x,)).unwrap().rows.len(), 8);
     assert!(kept(plain, &x).len() >= 23);
     assert_same(&grad(plain).call((&x,)).unwrap(), &jit(grad(lean)).call((&x,)).unwrap());
     // A checkpoint around all of it keeps the argument alone, whatever is in it.
@@ -201,4 +203,150 @@ fn a27_1_first_and_second_derivative() {
     let second = grad(grad(lean)).call((&x,)).unwrap();
     assert_close(&[item(&second)], &[-0.536173419887110], 1e-14);
     assert_close(&[item(&grad(grad(f)).call((&x,)).unwrap())], &[item(&second)], 1e-15);
+}
+
+/// Gradients with respect to the start, the slices and what is captured.
+type Loop = fn(&Tensor, &Tensor, &Tensor, Option<usize>) -> Tensor;
+
+/// The carry as it is for `None`, in chunks of so many, or of the root for 0.
+macro_rules! in_chunks {
+    ($chunks:expr, $carry:expr, |$carried:ident| $loop:expr) => {
+        match $chunks {
+            None => {
+                let $carried = $carry;
+                $loop
+            }
+            Some(0) => {
+                let $carried = $carry.checkpoint_sqrt();
+                $loop
+            }
+            Some(k) => {
+                let $carried = $carry.checkpoint_every(k);
+                $loop
+            }
+        }
+    };
+}
+
+fn step(x: &Tensor, slice: &Tensor, w: &Tensor) -> Tensor {
+    (x * w + slice.sin()).tanh() * w
+}
+
+#[test]
+fn loops_in_chunks_have_the_bits_of_loops() {
+    let scans: [Loop; 2] = [
+        |x, xs, w, chunks| {
+            let (last, ys) =
+                in_chunks!(chunks, x, |carry| scan(carry, xs, |x, slice| (step(x, slice, w), x * w)));
+            (last + ys.sum_axes(0)).sum() * w.sum()
+        },
+        |x, xs, w, chunks| {
+            let steps = Steps::over(xs).reverse();
+            let (last, ys) =
+                in_chunks!(chunks, x, |carry| scan(carry, steps, |x, slice| (step(x, slice, w), x * w)));
+            (last * ys.index_axis(0, 3)).sum()
+        },
+    ];
+    let timed: [Loop; 3] = [
+        |x, xs, w, chunks| {
+            let body = |i: &Tensor, x: &Tensor| step(x, &(xs.index_axis(0, 0) * i.to_dtype(DType::F64)), w);
+            in_chunks!(chunks, x, |carry| fori_loop(2, 13, carry, body)).sum()
+        },
+        |x, xs, w, chunks| {
+            let n = (w.sum() * 100.0).to_dtype(DType::I64);
+            let body = |i: &Tensor, x: &Tensor| step(x, &(xs.index_axis(0, 0) * i.to_dtype(DType::F64)), w);
+            in_chunks!(chunks, x, |carry| fori_loop(0, n, carry, body)).sum()
+        },
+        |x, xs, w, chunks| {
+            let goes_on = |x: &Tensor| x.sum().abs().gt(1e-3);
+            let body = |x: &Tensor| (x * w + x * xs.index_axis(0, 1)).tanh() * 0.5;
+            in_chunks!(chunks, x, |carry| while_loop(carry, goes_on, body)).sum()
+        },
+    ];
+    let (x, w) = (floats(&[0.3, -0.0]), floats(&[0.7, -0.4]));
+    for f in scans.into_iter().chain(timed) {
+        for n in [4, 7, 9] {
+            let xs = floats(&(0..2 * n).map(|i| (i as f64 - 6.0) / 7.0).collect::<Vec<_>>()).reshape([n, 2]);
+            let at = (&x, &xs, &w);
+            let plain = move |x: &Tensor, xs: &Tensor, w: &Tensor| f(x, xs, w, None);
+            let expected = value_and_grad(plain).argnums(All).call(at).unwrap();
+            let second = move |x: &Tensor, xs: &Tensor, w: &Tensor| {
+                grad(plain).call((x, xs, w)).map(|g| g.sin().sum())
+            };
+            let curvature = grad(second).argnums(All).call(at).unwrap();
+            for chunks in [0, 1, 2, 3, 7, 100] {
+                let lean = move |x: &Tensor, xs: &Tensor, w: &Tensor| f(x, xs, w, Some(chunks));
+                let g = value_and_grad(lean).argnums(All);
+                assert_same(&expected, &g.call(at).unwrap());
+                assert_same(&expected, &jit(g).call(at).unwrap());
+                assert_same(&jvp(plain).call(at, at).unwrap(), &jvp(lean).call(at, at).unwrap());
+                let second = move |x: &Tensor, xs: &Tensor, w: &Tensor| {
+                    grad(lean).call((x, xs, w)).map(|g| g.sin().sum())
+                };
+                let found = grad(second).argnums(All).call(at).unwrap();
+                for (found, expected) in tree::leaves(&found).into_iter().zip(tree::leaves(&curvature)) {
+                    assert_close(&vec(found), &vec(expected), 1e-10);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn loops_in_chunks_on_lanes() {
+    let starts = floats(&[0.1, 0.5, 2.0]);
+    let f = |x: &Tensor, chunks: Option<usize>| {
+        let body = |x: &Tensor| x * x * 0.4 + 0.1;
+        in_chunks!(chunks, x, |carry| while_loop(carry, |x| x.lt(1.0) & x.gt(0.13), body))
+    };
+    let expected = vmap(grad(move |x: &Tensor| f(x, None))).call((&starts,)).unwrap();
+    for chunks in [0, 2, 5] {
+        let lean = vmap(grad(move |x: &Tensor| f(x, Some(chunks))));
+        assert_same(&expected, &lean.call((&starts,)).unwrap());
+        assert_same(&expected, &jit(lean).call((&starts,)).unwrap());
+    }
+}
+
+#[test]
+fn no_iterations_and_no_chunks() {
+    let x = Tensor::from(2.0);
+    let none = |x: &Tensor| scan(x.checkpoint_sqrt(), 0, |x, ()| (x * x, x.clone())).0;
+    assert_eq!(item(&grad(none).call((&x,)).unwrap()), 1.0);
+    let none = |x: &Tensor| fori_loop(0, Tensor::from(-3i64), x.checkpoint_sqrt(), |_, x| x * x);
+    assert_eq!(item(&grad(none).call((&x,)).unwrap()), 1.0);
+    let none = |x: &Tensor| fori_loop(0, Tensor::from(0i64), x.checkpoint_every(4), |_, x| x * x);
+    assert_eq!(item(&grad(none).call((&x,)).unwrap()), 1.0);
+    let none = |x: &Tensor| while_loop(x.checkpoint_sqrt(), |x| x.gt(5.0), |x| x * x);
+    assert_eq!(item(&grad(none).call((&x,)).unwrap()), 1.0);
+    let error = scan(x.checkpoint_every(0), 3, |x, ()| (x * x, ())).0.item::<f64>().unwrap_err();
+    assert!(error.to_string().contains("at least 1"), "{error}");
+}
+
+#[test]
+fn a27_2_what_is_kept() {
+    let x = floats(&[1.0, 2.0, 3.0]);
+    let f = |x: &Tensor| x.sin().sin();
+    let plain = saved_residuals(&f, (&x,)).unwrap();
+    assert_eq!((plain.rows.len(), plain.bytes()), (2, 48));
+    assert!(plain.rows.iter().all(|row| row.why == Saved::Result("cos")));
+    let lean = saved_residuals(&checkpoint(f), (&x,)).unwrap();
+    assert_eq!(lean.rows.len(), 1);
+    assert_eq!(lean.rows[0].why, Saved::Argument("argument 0".into()));
+    assert_eq!(lean.to_string(), "f64[3]  24 bytes  argument 0\n24 bytes in all\n");
+}
+
+#[test]
+fn the_table_names_lines_and_reasons() {
+    let (x, w) = (floats(&[1.0, 2.0, 3.0]), point().1);
+    let f = |x: &Tensor, n: &Tensor| -> Result<Tensor, Error> {
+        let block =
+            checkpoint(|x: &Tensor| x.matmul(&w).offer("middle").tanh()).keep(Keep::offered(["middle"]));
+        Ok((while_loop(&block.call((x,))?, |x| x.sum().gt(n), |x| x * 0.5)).exp().sum())
+    };
+    let table = saved_residuals(&f, (&x, &Tensor::from(1.0))).unwrap().to_string();
+    let line = |start: &str| table.lines().find(|line| line.contains(start)).unwrap_or_default().to_string();
+    assert!(line("result of offer").contains("kept by checkpoint offered, tests/checkpoint.rs:"), "{table}");
+    assert!(line("captured").starts_with("f64[3,3]  72 bytes"), "{table}");
+    assert!(line("result of exp").contains("tests/checkpoint.rs:"), "{table}");
+    assert!(table.contains("result of loop"), "{table}");
 }

@@ -1,8 +1,8 @@
 //! Loops that go on while a condition holds.
 
 use super::body::{Recorder, check_carry, share};
+use super::chunks::apply_loop;
 use super::operands::Operands;
-use crate::apply::apply_all;
 use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::transform::forward::leaf_types;
@@ -42,6 +42,7 @@ where
     R: IntoOutput<Tree = I::Tree>,
 {
     let (at, function) = (Loc::caller(), "while_loop");
+    let chunks = init.chunks();
     let init = init.into_tree();
     let types = leaf_types(&tree::leaves(&init));
     let (recorder, params) = Recorder::begin(function, at, &init, types.clone());
@@ -61,7 +62,7 @@ where
                 body: body.clone(),
             };
             let operands: Vec<&Tensor> = shared.consts.iter().chain(tree::leaves(&init)).collect();
-            let mut results = apply_all(op.into(), &operands, at)?;
+            let mut results = apply_loop(function, op, &operands, chunks, at)?;
             results.truncate(leaves.len());
             Ok(results)
         });

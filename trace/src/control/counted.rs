@@ -1,8 +1,8 @@
 //! Loops with a counter.
 
 use super::body::{Recorder, check_carry, share};
+use super::chunks::apply_loop;
 use super::operands::Operands;
-use crate::apply::apply_all;
 use crate::error::Error;
 use crate::ops::axes::Index;
 use crate::tensor::Tensor;
@@ -77,6 +77,7 @@ where
 {
     let (at, function) = (Loc::caller(), "fori_loop");
     let (lower, upper) = (lower.into(), upper.into());
+    let chunks = init.chunks();
     let inputs = (lower.tensor(), init.into_tree());
     let (trip, times) = match trips(&lower, &upper, at) {
         Ok(trips) => trips,
@@ -93,7 +94,7 @@ where
             let (consts, carries) = (shared.consts.len(), leaves.len());
             let op = Loop { trip, reverse: false, consts, carries, body: shared.programs.remove(0) };
             let operands = times.iter().chain(&shared.consts).chain(tree::leaves(&inputs));
-            let mut results = apply_all(op.into(), &operands.collect::<Vec<_>>(), at)?;
+            let mut results = apply_loop(function, op, &operands.collect::<Vec<_>>(), chunks, at)?;
             results.remove(0);
             Ok(results)
         });

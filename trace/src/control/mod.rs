@@ -37,6 +37,7 @@
 mod arms;
 mod associative;
 mod body;
+mod chunks;
 mod conditional;
 mod counted;
 mod operands;
@@ -46,5 +47,5 @@ pub use arms::{cond, switch};
 pub use associative::associative_scan;
 pub use conditional::while_loop;
 pub use counted::{Bound, fori_loop};
-pub use operands::Operands;
+pub use operands::{Checkpointed, Operands};
 pub use steps::{Sequence, Steps, map, scan};

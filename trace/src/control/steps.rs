@@ -1,8 +1,8 @@
 //! Loops over tensors stacked along axis 0.
 
 use super::body::{Recorder, check_carry, share};
+use super::chunks::{Chunks, apply_loop};
 use super::operands::Operands;
-use crate::apply::apply_all;
 use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::transform::forward::leaf_types;
@@ -152,7 +152,9 @@ where
     R: IntoOutput<Tree = (I::Tree, Y)>,
     Y: Tree,
 {
-    let pass = Pass { function: "scan", at: Loc::caller(), carry: init.into_tree(), steps: xs.into_steps() };
+    let chunks = init.chunks();
+    let (at, carry, steps) = (Loc::caller(), init.into_tree(), xs.into_steps());
+    let pass = Pass { function: "scan", at, carry, steps, chunks };
     pass.run(body, |output| output, |carry, ys| (carry, ys))
 }
 
@@ -165,7 +167,7 @@ where
     S: Sequence,
     R: IntoOutput,
 {
-    let pass = Pass { function: "map", at: Loc::caller(), carry: (), steps: xs.into_steps() };
+    let pass = Pass { function: "map", at: Loc::caller(), carry: (), steps: xs.into_steps(), chunks: None };
     pass.run(|(), x| function(x), |y| ((), y), |(), ys| ys)
 }
 
@@ -175,6 +177,7 @@ struct Pass<C, X> {
     at: Loc,
     carry: C,
     steps: Steps<X>,
+    chunks: Option<Chunks>,
 }
 
 impl<C: Tree, X: Tree> Pass<C, X> {
@@ -185,7 +188,7 @@ impl<C: Tree, X: Tree> Pass<C, X> {
         split: impl FnOnce(R::Tree) -> (C, Y),
         join: impl FnOnce(C, Y) -> T,
     ) -> R::Form<T> {
-        let Pass { function, at, carry, steps } = self;
+        let Pass { function, at, carry, steps, chunks } = self;
         let count = steps.len(function, at);
         let types = count.clone().and_then(|_| {
             let carries = leaf_types(&tree::leaves(&carry))?;
@@ -208,7 +211,7 @@ impl<C: Tree, X: Tree> Pass<C, X> {
                     body: shared.programs.remove(0),
                 };
                 let operands: Vec<&Tensor> = shared.consts.iter().chain(tree::leaves(&inputs)).collect();
-                apply_all(op.into(), &operands, at)
+                apply_loop(function, op, &operands, chunks, at)
             });
             Due { like: join(next, y), tensors }
         })

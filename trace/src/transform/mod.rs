@@ -41,6 +41,7 @@ mod jacobian;
 mod jit;
 mod lanes;
 mod record;
+mod residuals;
 mod reverse;
 mod second;
 mod vmap;
@@ -54,6 +55,7 @@ pub use gradient::{Grad, ValueAndGrad, ValueAndGradWithAux, grad, value_and_grad
 pub use jacobian::{Codomain, Jacobian, by_path, jacfwd, jacobian, jacrev};
 pub use jit::{CacheStats, Compiled, Jit, Lowered, jit};
 pub use lanes::Lanes;
+pub use residuals::{Saved, SavedResidual, SavedResiduals, saved_residuals};
 pub use reverse::{Pullback, Vjp, vjp};
 pub use second::{Hessian, Hvp, hessian, hvp};
 pub use vmap::{Vmap, vmap};

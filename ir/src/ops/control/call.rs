@@ -44,7 +44,7 @@ impl Keep {
     }
 
     /// Its name in the text form.
-    fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Keep::Nothing => "nothing",
             Keep::Dots => "dots",
