@@ -44,6 +44,47 @@ fn direct_value_and_grad_of_three_numbers(bencher: Bencher) {
     bencher.bench_local(|| step.call(black_box([0.5, -1.0, 2.0])).expect("runs"));
 }
 
+/// The same on arrays that are made anew.
+#[divan::bench]
+fn call_value_and_grad_of_three_numbers(bencher: Bencher) {
+    let executable = compiled(&autodiff::value_and_grad(&three_numbers(), &[0]).expect("differentiable"));
+    let x = Array::from_slice(&[0.5, -1.0, 2.0], [3]).expect("fits");
+    bencher.bench_local(|| executable.call(std::slice::from_ref(black_box(&x))).expect("runs"));
+}
+
+/// The same on trees, by way of the cache of compiled signatures.
+#[divan::bench]
+fn jit_call_value_and_grad_of_three_numbers(bencher: Bencher) {
+    let x = Tensor::from([0.5, -1.0, 2.0]);
+    let step = jit(value_and_grad(|x: &Tensor| (x.sin() * x).sum()));
+    step.call((&x,)).expect("runs");
+    bencher.bench_local(|| step.call((black_box(&x),)).expect("runs"));
+}
+
+/// The same with two signatures that take turns.
+#[divan::bench]
+fn jit_calls_of_two_signatures(bencher: Bencher) {
+    let (x, y) = (Tensor::from([0.5, -1.0, 2.0]), Tensor::from([0.5, -1.0]));
+    let step = jit(value_and_grad(|x: &Tensor| (x.sin() * x).sum()));
+    step.call((&x,)).expect("runs");
+    step.call((&y,)).expect("runs");
+    bencher.bench_local(|| {
+        step.call((black_box(&x),)).expect("runs");
+        step.call((black_box(&y),)).expect("runs");
+    });
+}
+
+/// The same for a tree of a hundred numbers, whose structure takes some text.
+#[divan::bench]
+fn jit_call_of_a_hundred_tensors(bencher: Bencher) {
+    let x: Vec<(Tensor, Tensor)> = (0..50).map(|i| (Tensor::from(i as f64), Tensor::from(0.5))).collect();
+    let step = jit(value_and_grad(|x: &Vec<(Tensor, Tensor)>| {
+        x.iter().fold(Tensor::from(0.0), |sum, (a, b)| sum + a * b)
+    }));
+    step.call((&x,)).expect("runs");
+    bencher.bench_local(|| step.call((black_box(&x),)).expect("runs"));
+}
+
 #[divan::bench]
 fn first_gradient_of_three_numbers(bencher: Bencher) {
     let x = Tensor::from([0.5, -1.0, 2.0]);

@@ -151,13 +151,18 @@ fn jit_records_once_per_signature() {
 }
 
 #[test]
-fn jit_is_bounded() {
+fn jit_gives_up_what_was_unused_for_longest() {
     let f = jit(|x: &Tensor| x.sum());
-    for n in 0..70 {
-        f.call((&Tensor::zeros(DType::F64, [n]),)).unwrap();
-    }
-    let stats = f.cache_stats();
+    let call = |n: usize| f.call((&Tensor::zeros(DType::F64, [n]),)).map(|_| f.cache_stats()).unwrap();
+    let stats = (0..70).map(call).last().unwrap();
     assert_eq!((stats.entries, stats.evicted), (64, 6));
+    assert_eq!((call(6).hits, call(6).hits), (1, 2), "the oldest, which is now the newest");
+    assert_eq!(call(70).evicted, 7);
+    assert_eq!(call(6).hits, 3);
+    assert_eq!(call(7).misses, 72, "given up for 70");
+    assert_eq!(f.why_recompiled().unwrap(), "argument 0 is f64[7] instead of f64[70]");
+    let stats = call(9);
+    assert_eq!((stats.hits, stats.entries, stats.evicted), (4, 64, 8));
 }
 
 #[test]

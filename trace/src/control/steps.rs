@@ -207,7 +207,7 @@ impl<C: Tree, X: Tree> Pass<C, X> {
                     trip: Trip::Count(count),
                     reverse,
                     consts: shared.consts.len(),
-                    carries: tree::leaves(&next).len(),
+                    carries: tree::count(&next),
                     body: shared.programs.remove(0),
                 };
                 let operands: Vec<&Tensor> = shared.consts.iter().chain(tree::leaves(&inputs)).collect();

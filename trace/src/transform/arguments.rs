@@ -31,7 +31,7 @@ macro_rules! arguments {
     ($($($t:ident $i:tt)*;)*) => {
         $(impl<$($t: Tree),*> Args for ($($t,)*) {
             fn counts(&self) -> Vec<usize> {
-                vec![$(tree::leaves(&self.$i).len()),*]
+                vec![$(tree::count(&self.$i)),*]
             }
         }
         impl<$($t: Tree),*> Arguments for ($(&$t,)*) {

@@ -56,7 +56,7 @@ impl<A: Args, F: Function<A>> Function<(A, A)> for Jvp<F> {
         let mut inputs = recording.inputs(arguments);
         inputs.extend(wrt.iter().map(|&i| directions[i]));
         let mut outputs = apply_program(&program, &inputs, self.at)?;
-        let found = outputs.split_off(tree::leaves(&recording.output).len());
+        let found = outputs.split_off(tree::count(&recording.output));
         let output = tree::unflatten(&recording.output, outputs)?;
         let tangent = with_tangents(&output, found)?;
         Ok((output, tangent))

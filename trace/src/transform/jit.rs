@@ -3,10 +3,10 @@
 use crate::error::Error;
 use crate::execute::{Backend, Executor};
 use crate::tensor::Tensor;
+use crate::transform::forward::leaf_types;
 use crate::transform::record::{Recording, record};
 use crate::transform::{Args, Arguments, Function};
 use crate::tree::{self, Structure, Tree};
-use indexmap::IndexMap;
 use pullback_ir::{Loc, Program, TensorType};
 use pullback_lower::{Cost, Direct, MemoryPlan, Options, lower};
 use pullback_runtime::Element;
@@ -35,17 +35,23 @@ pub fn jit<F>(function: F) -> Jit<F> {
 }
 
 /// What distinguishes calls that need code of their own.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 struct Signature {
     structure: Structure,
     types: Vec<TensorType>,
 }
 
 impl Signature {
-    fn of<A: Args>(arguments: &A) -> Result<Signature, Error> {
-        let leaves = tree::leaves(arguments);
-        let types = leaves.iter().map(|leaf| leaf.ty().cloned()).collect::<Result<_, _>>()?;
-        Ok(Signature { structure: tree::structure(arguments), types })
+    /// Of arguments with these tensors.
+    fn of<A: Args>(arguments: &A, leaves: &[&Tensor]) -> Result<Signature, Error> {
+        Ok(Signature { structure: tree::structure(arguments), types: leaf_types(leaves)? })
+    }
+
+    /// Whether it is that of arguments with these tensors, found without making theirs: most calls need no more.
+    fn is_of<A: Args>(&self, arguments: &A, leaves: &[&Tensor]) -> bool {
+        self.types.len() == leaves.len()
+            && self.types.iter().zip(leaves).all(|(ty, leaf)| leaf.ty().is_ok_and(|found| found == ty))
+            && self.structure.is_of(arguments)
     }
 
     /// In words, what changed from another signature.
@@ -70,13 +76,39 @@ impl std::fmt::Display for Signature {
 
 #[derive(Default)]
 struct Cache {
-    entries: IndexMap<Signature, Arc<Entry>>,
+    /// The one used last stands last.
+    entries: Vec<Arc<Entry>>,
+    /// The one compiled last.
+    newest: Option<Arc<Entry>>,
     stats: CacheStats,
     why: Option<String>,
 }
 
+impl Cache {
+    /// Code for arguments with these tensors.
+    fn get<A: Args>(&mut self, arguments: &A, leaves: &[&Tensor]) -> Option<Arc<Entry>> {
+        let found = self.entries.iter().rposition(|entry| entry.signature.is_of(arguments, leaves))?;
+        self.entries[found..].rotate_left(1);
+        self.entries.last().cloned()
+    }
+
+    fn insert(&mut self, entry: Arc<Entry>) {
+        // Two threads may have compiled the same at the same time.
+        let same = self.entries.iter().position(|other| other.signature == entry.signature);
+        if let Some(same) = same {
+            self.entries.remove(same);
+        } else if self.entries.len() >= CAPACITY {
+            self.entries.remove(0);
+            self.stats.evicted += 1;
+        }
+        self.entries.push(entry.clone());
+        self.newest = Some(entry);
+    }
+}
+
 /// Code for one signature.
 struct Entry {
+    signature: Signature,
     executor: Executor,
     captures: Vec<Tensor>,
     /// The output of the recording: the structure of results.
@@ -90,7 +122,7 @@ pub struct CacheStats {
     pub hits: u64,
     /// Calls that had to record and compile.
     pub misses: u64,
-    /// Entries given up for newer ones.
+    /// Entries given up for newer ones, those unused for longest first.
     pub evicted: u64,
     /// Entries held now.
     pub entries: usize,
@@ -116,7 +148,7 @@ impl<F> Jit<F> {
         F: Function<R::Owned>,
     {
         let arguments = arguments.into_owned();
-        let signature = Signature::of(&arguments)?;
+        let signature = Signature::of(&arguments, &tree::leaves(&arguments))?;
         let recording = record("jit", self.at, &self.function, &arguments, false)?;
         let lowered = lower(&recording.program, &Options::default())?;
         Ok(Lowered { signature, recording, lowered, arguments: PhantomData })
@@ -141,43 +173,39 @@ impl<F> Jit<F> {
         self.lock().why.clone()
     }
 
-    /// Nothing panics while it holds the cache.
+    /// A `Debug` of the user's may panic while the cache is held, but then nothing is half done.
     fn lock(&self) -> MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn entry<A: Args>(&self, arguments: &A) -> Result<Arc<Entry>, Error>
+    /// The code for arguments with these tensors, compiled if there is none yet.
+    fn entry<A: Args>(&self, arguments: &A, leaves: &[&Tensor]) -> Result<Arc<Entry>, Error>
     where
         F: Function<A>,
     {
-        let signature = Signature::of(arguments)?;
         {
             let mut cache = self.lock();
-            if let Some(entry) = cache.entries.get(&signature).cloned() {
+            if let Some(entry) = cache.get(arguments, leaves) {
                 cache.stats.hits += 1;
                 return Ok(entry);
             }
         }
         // Recorded without the lock: the function may call this very handle with other types.
+        let signature = Signature::of(arguments, leaves)?;
         let Recording { program, captures, output } =
             record("jit", self.at, &self.function, arguments, false)?;
         let executor = Executor::new(program, self.backend);
-        let entry = Arc::new(Entry { executor, captures, output: Box::new(output) });
+        let entry = Arc::new(Entry { signature, executor, captures, output: Box::new(output) });
         let mut cache = self.lock();
         cache.stats.misses += 1;
-        if let Some((last, _)) = cache.entries.last() {
-            let why = signature.difference(last, &tree::paths(arguments));
-            cache.why = Some(why);
+        let before = cache.newest.as_ref().filter(|newest| newest.signature != entry.signature);
+        if let Some(before) = before {
+            cache.why = Some(entry.signature.difference(&before.signature, &tree::paths(arguments)));
         }
         // A traced tensor captured now means nothing to a later call.
-        if entry.captures.iter().any(Tensor::is_traced) {
-            return Ok(entry);
+        if !entry.captures.iter().any(Tensor::is_traced) {
+            cache.insert(entry.clone());
         }
-        if cache.entries.len() >= CAPACITY {
-            cache.entries.shift_remove_index(0);
-            cache.stats.evicted += 1;
-        }
-        cache.entries.insert(signature, entry.clone());
         Ok(entry)
     }
 }
@@ -186,8 +214,9 @@ impl<A: Args, F: Function<A>> Function<A> for Jit<F> {
     type Output = F::Output;
 
     fn invoke(&self, arguments: &A) -> Result<F::Output, Error> {
-        let entry = self.entry(arguments)?;
-        let inputs: Vec<&Tensor> = tree::leaves(arguments).into_iter().chain(&entry.captures).collect();
+        let mut inputs = tree::leaves(arguments);
+        let entry = self.entry(arguments, &inputs)?;
+        inputs.extend(&entry.captures);
         let outputs = entry.executor.call(&inputs, self.at)?;
         let Some(like) = entry.output.downcast_ref::<F::Output>() else {
             return Err(Error::invalid("jit", "the function returned another type than before", self.at));
@@ -263,12 +292,12 @@ impl<A: Args, O: Tree> Compiled<A, O> {
     #[track_caller]
     pub fn call<R: Arguments<Owned = A>>(&self, arguments: R) -> Result<O, Error> {
         let (arguments, at) = (arguments.into_owned(), Loc::caller());
-        let signature = Signature::of(&arguments)?;
-        if signature != self.signature {
-            let (expected, found) = (self.signature.to_string(), signature.to_string());
-            return Err(Error::SignatureDiffers { expected, found });
+        let mut inputs = tree::leaves(&arguments);
+        if !self.signature.is_of(&arguments, &inputs) {
+            let found = Signature::of(&arguments, &inputs)?.to_string();
+            return Err(Error::SignatureDiffers { expected: self.signature.to_string(), found });
         }
-        let inputs: Vec<&Tensor> = tree::leaves(&arguments).into_iter().chain(&self.captures).collect();
+        inputs.extend(&self.captures);
         tree::unflatten(&self.output, self.executor.call(&inputs, at)?)
     }
 

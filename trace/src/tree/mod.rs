@@ -82,6 +82,21 @@ pub fn leaves<T: Tree>(tree: &T) -> Vec<&Tensor> {
     leaves.0
 }
 
+struct Count(usize);
+
+impl<'a> Visitor<'a> for Count {
+    fn leaf(&mut self, _: &'a Tensor) {
+        self.0 += 1;
+    }
+}
+
+/// How many tensors a tree has.
+pub(crate) fn count<T: Tree>(tree: &T) -> usize {
+    let mut count = Count(0);
+    tree.visit(&mut count);
+    count.0
+}
+
 #[derive(Default)]
 struct Paths {
     now: Vec<String>,
@@ -123,7 +138,7 @@ pub fn flatten<T: Tree>(tree: &T) -> (Vec<Tensor>, Structure) {
 
 /// The structure of `like` with other tensors in its places, as many as it has.
 pub fn unflatten<T: Tree>(like: &T, leaves: Vec<Tensor>) -> Result<T, Error> {
-    let due = self::leaves(like).len();
+    let due = count(like);
     if due != leaves.len() {
         let (left, right) = (format!("{due} tensors"), format!("{} tensors", leaves.len()));
         return Err(Error::TreesDiffer { what: "unflatten", left, right });
