@@ -293,3 +293,100 @@ fn a_hundred_thousand_ops_are_read_in_a_small_stack() {
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(parse).unwrap().join().unwrap();
 }
+
+/// Texts that hold everything the grammar has.
+const RICH: [&str; 5] = [
+    include_str!("../../snapshots/text/attributes.ir"),
+    include_str!("../../snapshots/text/loops.ir"),
+    include_str!("../../snapshots/text/stack_types.ir"),
+    include_str!("../../snapshots/text/floats.ir"),
+    include_str!("../../snapshots/text/names.ir"),
+];
+
+/// Reads a text that may be wrong: what it gives holds together, or the error has a place in the text.
+fn read(text: &str) -> bool {
+    match Program::parse(text) {
+        Ok(program) => {
+            program.verify().unwrap();
+            assert_eq!(Program::parse(&program.to_string()).as_ref(), Ok(&program), "{text}");
+            true
+        }
+        Err(error) => {
+            let line = text.split('\n').nth(error.line - 1).unwrap_or_else(|| panic!("{error}\n{text}"));
+            assert!(error.column <= line.chars().count() + 1, "{error}\n{text}");
+            assert!(!error.message.is_empty() && error.to_string().contains('^'), "{error}\n{text}");
+            false
+        }
+    }
+}
+
+#[test]
+fn texts_that_end_anywhere_or_miss_a_piece_are_refused_with_a_place() {
+    for text in RICH {
+        assert!(read(text));
+        let end = text.trim_end().len();
+        let places: Vec<usize> = text.char_indices().map(|(i, _)| i).collect();
+        for &at in places.iter().filter(|&&at| at < end) {
+            assert!(!read(&text[..at]), "{}", &text[..at]);
+        }
+        for (&from, &to) in places.iter().zip(&places[1..]) {
+            read(&[&text[..from], &text[to..]].concat());
+        }
+    }
+}
+
+#[test]
+fn any_number_may_stand_in_place_of_another() {
+    const NUMBERS: [&str; 10] = [
+        "-1",
+        "2147483648",
+        "-2147483649",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "18446744073709551616",
+        "0xffffffffffffffff",
+        "99999999999999999999999999999999999999999",
+        "1e999999999999",
+        "0x1p-99999999999",
+    ];
+    for text in RICH {
+        let is_digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+        for at in (0..text.len()).filter(|&at| is_digit(at) && !is_digit(at.wrapping_sub(1))) {
+            let rest = text[at..].trim_start_matches(|c: char| c.is_ascii_digit());
+            for number in NUMBERS {
+                read(&[&text[..at], number, rest].concat());
+            }
+        }
+    }
+}
+
+#[test]
+fn nesting_of_anything_takes_little_stack() {
+    let read_all = || {
+        for open in
+            ["(", "[", "{", "program @f(", "program @f() -> () { ", "%0 = ", "f32[", "-", "\\", "\"", "//"]
+        {
+            let many = open.repeat(100_000);
+            for before in [
+                "",
+                "program @f",
+                "program @f(%x: ",
+                "program @f() -> () { %0 = constant {value = ",
+                "program @f() -> () { %0 = constant {value = f32[1,1] ",
+                "program @f() -> () { custom_call {results = ",
+                "program @f(%0: i32[]) -> () { branch %0 {arms = [",
+            ] {
+                assert!(!read(&[before, &many].concat()), "{before}{open}");
+            }
+        }
+        for open in ["call {program = ", "%1 = branch %0 {arms = [", "loop {trip = while, condition = "] {
+            let nested = format!("program @f(%0: i32[]) -> () {{ {open}").repeat(100_000);
+            assert!(Program::parse(&nested).unwrap_err().message.contains("nest deeper than 64"));
+        }
+        let levels = text::MAX_NESTING - 1;
+        let open = "program @f() -> () { call {program = ".repeat(levels);
+        let deep = format!("{open}program @f() -> () {{ return }}{}", "} : () return }".repeat(levels));
+        assert!(read(&deep));
+    };
+    std::thread::Builder::new().stack_size(512 << 10).spawn(read_all).unwrap().join().unwrap();
+}
