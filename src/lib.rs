@@ -73,6 +73,11 @@ pub use pullback_runtime as runtime;
 pub use pullback_ir::{DType, Shape, TensorType};
 pub use pullback_runtime::Array;
 
+/// The programs of the README, which are compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// What a program that uses pullback needs nearly always.
 pub mod prelude {
     pub use crate::control::Operands;
