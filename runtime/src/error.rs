@@ -111,6 +111,12 @@ pub enum RuntimeError {
         /// The user's call.
         loc: Loc,
     },
+    /// Dependence on more elements was asked for than can be numbered.
+    #[error("dependence on {found} elements was asked for, and 2^32 - 2 can be told apart; ask for fewer")]
+    TooManyTracked {
+        /// How many elements.
+        found: u128,
+    },
     /// A checked run met a value that is not finite.
     #[error("{0}")]
     NonFinite(Box<NonFinite>),

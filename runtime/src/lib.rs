@@ -4,6 +4,7 @@
 //! machine code must give the same bits.
 
 pub mod array;
+pub mod dependence;
 pub mod error;
 pub mod eval;
 pub mod interpreter;
