@@ -23,6 +23,11 @@ pub(in crate::eval) fn evaluate(
     let size = window.len();
     with_word!(out.dtype(), W => {
         let (operand, out) = (inputs[0].words::<W>(), out.words_mut::<W>());
+        if size == 1 {
+            // Single elements, as sparse matrices read them: a window would cost more than the element.
+            let element = |offset: Option<usize>| offset.map_or(W::default(), |offset| operand[offset]);
+            return places.visit(&inputs[1], |place, offset| out[place] = element(offset));
+        }
         places.visit(&inputs[1], |place, offset| {
             let out = &mut out[place * size..(place + 1) * size];
             match offset {
