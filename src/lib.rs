@@ -85,4 +85,5 @@ pub mod prelude {
     pub use crate::{checkpoint, grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp};
     pub use crate::{cond, fori_loop, scan, switch, while_loop};
     pub use crate::{linearize, value_and_grad, vjp, vmap};
+    pub use crate::{sparse_hessian, sparse_jacobian, sparsity};
 }

@@ -239,6 +239,23 @@ fn jacobians() {
 }
 
 #[test]
+fn sparse_plans() {
+    let f = |x: &Tensor, i: &Tensor, on: &Tensor| where_(on, x.take(i, 0), 0.0);
+    let (x, i, on) = (zeros([3]), Tensor::from([0i64, 2]), Tensor::from([true, false]));
+    let plan = sparse_jacobian(f).plan((&x, &i, &on)).unwrap();
+    refused!(plan.call((&zeros([4]), &i, &on)));
+    refused!(plan.call((&x, &Tensor::from([0i64, 1]), &on)));
+    refused!(plan.call((&x, &i, &Tensor::from([true, true]))));
+    refused!(jit(|i: &Tensor| plan.call((&x, i, &on))).call((&i,)));
+    refused!(sparsity(|x: &Tensor| x.argmax(0)).call((&x,)));
+    refused!(sparsity(|i: &Tensor| i.to_dtype(DType::F64)).call((&i,)));
+    refused!(sparse_hessian(|x: &Tensor| x.sin()).plan((&x,)));
+    refused!(sparse_jacobian(|x: &Tensor| (x.clone(), x.to_dtype(DType::F32))).plan((&x,)));
+    let by_value = |x: &Tensor| Ok::<_, Error>(if x.sum().item::<f64>()? > 0.0 { x.clone() } else { -x });
+    refused!(sparse_jacobian(by_value).plan((&x,)));
+}
+
+#[test]
 fn custom_calls_without_a_batch_contract() {
     let ty = pullback::TensorType::new(DType::F64, [2]);
     let nobody =

@@ -216,6 +216,21 @@ pub enum Error {
         /// What it was called with.
         found: String,
     },
+    /// A plan was called with arguments that it does not hold for.
+    #[error(
+        "PlanDiffers: the plan of {transform} (at {at}) holds for {expected}, and is called with {found}; plan again \
+         for these"
+    )]
+    PlanDiffers {
+        /// The transform.
+        transform: &'static str,
+        /// Where the transform was made.
+        at: Loc,
+        /// What it holds for.
+        expected: String,
+        /// What it was called with.
+        found: String,
+    },
     /// A float literal meets a tensor of integers or bools.
     #[error(
         "literal {literal} meets a tensor of dtype {dtype}, which cannot hold it; convert the tensor first (at {at})"

@@ -18,6 +18,7 @@ pub mod nn;
 mod ops;
 pub mod optim;
 pub mod random;
+pub mod sparse;
 mod tensor;
 mod trace;
 pub mod transform;
@@ -35,6 +36,7 @@ pub use pullback_derive::Tree;
 pub use pullback_lower::Direct;
 pub use tensor::Tensor;
 pub use transform::{
-    checkpoint, grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp, linearize, value_and_grad, vjp, vmap,
+    checkpoint, grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp, linearize, sparse_hessian,
+    sparse_jacobian, sparsity, value_and_grad, vjp, vmap,
 };
 pub use tree::Tree;

@@ -9,7 +9,7 @@ use crate::transform::record::{Recording, record};
 use crate::transform::{Args, First, Function, Hooks, Select, callable, hookable, selection};
 use crate::tree::{self, Tree};
 use pullback_ir::passes::prune;
-use pullback_ir::{Builder, Loc, Value};
+use pullback_ir::{Builder, Loc, Program, Value};
 
 /// The gradient of a function: see [`grad`].
 #[derive(Clone)]
@@ -80,11 +80,17 @@ pub(super) fn prepare<A: Args, F: Function<A>, S: Select<A>>(
 ) -> Result<(Recording<F::Output>, Vec<usize>), Error> {
     let wrt = differentiated(transform, arguments, &select.numbers(arguments), at)?;
     let recording = record(transform, at, function, arguments, true)?;
-    let found = recording.loss_type();
+    check_loss(transform, &recording.program, at)?;
+    Ok((recording, wrt))
+}
+
+/// Checks that the first output is a float scalar.
+pub(super) fn check_loss(transform: &'static str, program: &Program, at: Loc) -> Result<(), Error> {
+    let found = program.ty(program.outputs()[0]).clone();
     if found.shape.rank() != 0 || !found.dtype.is_float() {
         return Err(Error::GradientRequiresScalarOutput { transform, found, at });
     }
-    Ok((recording, wrt))
+    Ok(())
 }
 
 impl<A: Args, F: Function<A, Output = Tensor>, S: Select<A>> Function<A> for Grad<F, S> {

@@ -5,7 +5,7 @@ use crate::custom::autodiff;
 use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::transform::arguments::{differentiated, output_name};
-use crate::transform::record::record;
+use crate::transform::record::{Recording, record};
 use crate::transform::{Args, First, Function, Hooks, Select, callable, hookable, selection};
 use crate::tree::{self, Tree};
 use indexmap::IndexMap;
@@ -96,11 +96,7 @@ where
         let (transform, at) = (self.mode.name(), self.at);
         let wrt = differentiated(transform, arguments, &self.select.numbers(arguments), at)?;
         let recording = record(transform, at, &self.function, arguments, true)?;
-        let types = recording.program.output_types();
-        if let Some(i) = types.iter().position(|ty| !ty.dtype.is_float()) {
-            let (output, found) = (output_name(&tree::paths(&recording.output)[i]), types[i].clone());
-            return Err(Error::OutputNotDifferentiable { transform, output, found, at });
-        }
+        check_outputs(transform, &recording, at)?;
         let autodiff = autodiff(&self.hooks);
         let program = match self.mode {
             Mode::Forward => autodiff.jacfwd(&recording.program, &wrt),
@@ -110,6 +106,20 @@ where
         let blocks = apply_program(&program, &recording.inputs(arguments), at)?;
         Ok(arrange(&recording.output, &self.select, arguments, blocks))
     }
+}
+
+/// Checks that all outputs are floats.
+pub(super) fn check_outputs<O: Tree>(
+    transform: &'static str,
+    recording: &Recording<O>,
+    at: Loc,
+) -> Result<(), Error> {
+    let types = recording.program.output_types();
+    if let Some(i) = types.iter().position(|ty| !ty.dtype.is_float()) {
+        let (output, found) = (output_name(&tree::paths(&recording.output)[i]), types[i].clone());
+        return Err(Error::OutputNotDifferentiable { transform, output, found, at });
+    }
+    Ok(())
 }
 
 /// Blocks, by output, then selected tensor, as a Jacobian.

@@ -36,14 +36,14 @@ pub fn jit<F>(function: F) -> Jit<F> {
 
 /// What distinguishes calls that need code of their own.
 #[derive(PartialEq, Eq, Debug)]
-struct Signature {
+pub(super) struct Signature {
     structure: Structure,
     types: Vec<TensorType>,
 }
 
 impl Signature {
     /// Of arguments with these tensors.
-    fn of<A: Args>(arguments: &A, leaves: &[&Tensor]) -> Result<Signature, Error> {
+    pub(super) fn of<A: Args>(arguments: &A, leaves: &[&Tensor]) -> Result<Signature, Error> {
         Ok(Signature { structure: tree::structure(arguments), types: leaf_types(leaves)? })
     }
 

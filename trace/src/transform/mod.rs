@@ -44,6 +44,7 @@ mod record;
 mod residuals;
 mod reverse;
 mod second;
+pub(crate) mod sparse;
 mod vmap;
 
 pub use arguments::{All, Arg, Args, Arguments, First, Pick, Select};
@@ -58,6 +59,9 @@ pub use lanes::Lanes;
 pub use residuals::{Saved, SavedResidual, SavedResiduals, saved_residuals};
 pub use reverse::{Pullback, Vjp, vjp};
 pub use second::{Hessian, Hvp, hessian, hvp};
+pub use sparse::{
+    SparseHessian, SparseJacobian, SparsePlan, Sparsity, sparse_hessian, sparse_jacobian, sparsity,
+};
 pub use vmap::{Vmap, vmap};
 
 pub use pullback_autodiff::Hooks;

@@ -47,11 +47,6 @@ impl<O> Recording<O> {
     pub(crate) fn inputs<'a, A: Args>(&'a self, arguments: &'a A) -> Vec<&'a Tensor> {
         tree::leaves(arguments).into_iter().chain(&self.captures).collect()
     }
-
-    /// The type of the first output.
-    pub(crate) fn loss_type(&self) -> TensorType {
-        self.program.ty(self.program.outputs()[0]).clone()
-    }
 }
 
 /// Checks tangents or cotangents against what they belong to.
