@@ -84,6 +84,7 @@ pub mod prelude {
     pub use crate::{DType, Error, Tensor, Tree, concat, einsum, stack, where_};
     pub use crate::{checkpoint, grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp};
     pub use crate::{cond, fori_loop, scan, switch, while_loop};
+    pub use crate::{custom_jvp, custom_vjp};
     pub use crate::{linearize, value_and_grad, vjp, vmap};
     pub use crate::{sparse_hessian, sparse_jacobian, sparsity};
 }

@@ -279,3 +279,90 @@ fn the_first_error_comes_through_later_ops() {
     assert_eq!(text(jit(|x: &Tensor| &later + x).call((&zeros([1]),))), message);
     assert_eq!(text(grad(|x: &Tensor| x.sum()).call((&later,))), message);
 }
+
+/// A tree of one number.
+type One = (Tensor,);
+
+#[test]
+fn rules_of_forward_mode() {
+    fn bend(x: &Tensor) -> Tensor {
+        x * x
+    }
+    let wide = |_: &One, _: &Tensor, (dx,): &One| stack(&[dx.clone(), dx.clone()], 0);
+    refused!(grad(custom_jvp(bend, wide)).call((&zeros([]),)));
+    let narrow = |_: &One, _: &Tensor, (dx,): &One| dx.to_dtype(DType::F32);
+    refused!(grad(custom_jvp(bend, narrow).named("bend.v2")).call((&zeros([]),)));
+    let more = |_: &One, _: &Vec<Tensor>, (dx,): &One| vec![dx.clone(), dx.clone()];
+    let several = custom_jvp(|x: &Tensor| vec![x.clone()], more);
+    refused!(grad(|x: &Tensor| Ok::<_, Error>(several.call((x,))?.remove(0))).call((&zeros([]),)));
+    for (i, rule) in [
+        |_: &One, _: &Tensor, (dx,): &One| dx * dx,
+        |_: &One, _: &Tensor, (dx,): &One| dx.gt(0).select(dx, 0.0),
+        |_: &One, _: &Tensor, (dx,): &One| fori_loop(0, 2, dx, |_, dx| dx.sin()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let error = text(grad(custom_jvp(bend, rule)).call((&zeros([]),)));
+        assert!(error.contains("CustomRuleNotLinear"), "{i}: {error}");
+    }
+    refused!(grad(custom_jvp(bend, |_: &One, _: &Tensor, (dx,): &One| dx * dx)).call((&zeros([]),)));
+    let rule = |_: &One, _: &Tensor, (dx,): &One| dx.clone();
+    refused!(custom_jvp(bend, rule).nondiff(&[1]).call((&zeros([]),)));
+    refused!(jit(custom_jvp(bend, |_: &One, y: &Tensor, _: &One| y.matmul(y))).call((&zeros([]),)));
+}
+
+#[test]
+fn captured_tensors_that_are_differentiated() {
+    let f = |x: &Tensor, w: &Tensor| {
+        custom_jvp(|x: &Tensor| x * w, |_: &One, _: &Tensor, (dx,): &One| dx * w).call((x,))
+    };
+    refused!(grad(f).argnum::<1>().call((&zeros([]), &zeros([]))));
+    let in_a_loop = |x: &Tensor, w: &Tensor| fori_loop(0, 2, x, |_, x| f(x, w));
+    refused!(grad(in_a_loop).argnum::<1>().call((&zeros([]), &zeros([]))));
+}
+
+#[test]
+fn rules_that_call_their_own_function() {
+    fn endless(x: &Tensor) -> Result<Tensor, Error> {
+        custom_jvp(
+            |x: &Tensor| x.exp(),
+            |(x,): &One, _: &Tensor, (dx,): &One| Ok::<_, Error>(endless(x)? * dx),
+        )
+        .call((x,))
+    }
+    refused!(grad(endless).call((&zeros([]),)));
+}
+
+#[test]
+fn a28_1_rules_of_reverse_mode() {
+    fn same(x: &Tensor) -> Tensor {
+        x.clone()
+    }
+    let keep = |x: &Tensor| (x.clone(), ());
+    let wide = |_: &(), _: &Tensor| (zeros([10]),);
+    refused!(grad(custom_vjp(same, keep, wide)).call((&zeros([]),)));
+    let pair = |_: &(), ct: &Tensor| (ct.clone(),);
+    refused!(grad(custom_vjp(same, |x: &Tensor| (x.to_dtype(DType::F32), ()), pair)).call((&zeros([]),)));
+    refused!(grad(custom_vjp(same, |x: &Tensor| (x.matmul(x), ()), pair)).call((&zeros([]),)));
+    let f = |x: &Tensor, w: &Tensor| {
+        custom_vjp(|x: &Tensor| x * w, keep, |_: &(), ct: &Tensor| (ct * w,)).call((x,))
+    };
+    refused!(grad(f).argnum::<1>().call((&zeros([]), &zeros([]))));
+}
+
+#[test]
+fn forward_mode_through_rules_that_are_not_linear() {
+    fn clip(x: &Tensor) -> Result<Tensor, Error> {
+        custom_vjp(Tensor::clone, |x: &Tensor| (x.clone(), ()), |_: &(), ct: &Tensor| (ct.clamp(-1.0, 1.0),))
+            .call((x,))
+    }
+    let x = zeros([]);
+    refused!(jvp(clip).call((&x,), (&x,)));
+    refused!(pullback::linearize(clip).call((&x,)));
+    refused!(jacfwd(clip).call((&x,)));
+    refused!(hessian(|x: &Tensor| Ok::<_, Error>(clip(x)?.powi(3))).call((&x,)));
+    let in_a_loop = |x: &Tensor| fori_loop(0, 2, x, |_, x| clip(x));
+    refused!(jvp(in_a_loop).call((&x,), (&x,)));
+    assert_eq!(jacrev(clip).call((&x,)).unwrap().item::<f64>().unwrap(), 1.0);
+}

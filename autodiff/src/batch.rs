@@ -2,7 +2,7 @@
 //! once.
 
 use crate::control::nested::Nested;
-use crate::control::{branch, call, custom_call, lanes};
+use crate::control::{branch, call, custom_call, custom_rule, custom_vjp, lanes};
 use crate::error::AdError;
 use crate::linearize::{Failure, derived};
 use crate::options::Autodiff;
@@ -194,6 +194,9 @@ fn batch_node(
         }
         Op::Loop(op) => lanes::batch(autodiff, nested, op, batcher, args)?,
         Op::Branch(op) => branch::batch(autodiff, nested, op, batcher, args)?,
+        Op::CustomJvp(op) => custom_rule::batch_jvp(autodiff, nested, op, batcher, args)?,
+        Op::CustomVjp(op) => custom_vjp::batch(autodiff, nested, op, batcher, args)?,
+        Op::CustomLinear(op) => custom_vjp::batch_linear(autodiff, nested, op, batcher, args)?,
         Op::CustomCall(call) => custom_call::batch(&autodiff.contracts, call, batcher, args)?,
         op => op.batch(batcher, args)?,
     })

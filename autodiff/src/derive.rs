@@ -76,6 +76,7 @@ impl Autodiff {
         at: &Linearization,
         tangents: &[Option<Value>],
     ) -> Result<Vec<Option<Value>>, AdError> {
+        at.linearized.check_forward()?;
         let linear = &at.linearized.linear;
         let types = &linear.param_types()[at.residuals.len()..];
         check_given(builder, "tangents", types, tangents)?;

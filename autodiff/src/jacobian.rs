@@ -14,6 +14,7 @@ impl Autodiff {
     /// mode with one lane per element of a parameter, so cheap where parameters have fewer elements than outputs.
     pub fn jacfwd(&self, program: &Program, wrt: &[usize]) -> Result<Program, AdError> {
         let mut jacobian = Jacobian::begin(self, program, wrt, "jacfwd")?;
+        jacobian.at.linearized.check_forward()?;
         for i in 0..wrt.len() {
             self.push_basis(&mut jacobian, i)?;
         }

@@ -6,7 +6,7 @@
 //! derivatives. [`batch`](Autodiff::batch) turns a program into one that does its work for many arguments at once, and
 //! composes with all of them.
 //!
-//! This crate knows no op by name except `call` and `custom_call`: it asks ops for their rules.
+//! This crate knows no op by name except those that hold programs or contracts: it asks ops for their rules.
 #![forbid(unsafe_code)]
 
 mod batch;

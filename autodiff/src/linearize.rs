@@ -1,10 +1,11 @@
 //! Linearization: one walk over a program fills two builders, the primal program and the linear one.
 
 use crate::control::nested::Nested;
-use crate::control::{branch, call, custom_call, looping};
+use crate::control::{branch, call, custom_call, custom_rule, custom_vjp, looping};
 use crate::error::AdError;
 use crate::options::Autodiff;
 use indexmap::IndexMap;
+use pullback_ir::ops::control::call::Call;
 use pullback_ir::ops::{Equation, Op};
 use pullback_ir::program::Values;
 use pullback_ir::rules::{Cotangents, RuleError};
@@ -28,6 +29,12 @@ impl Linearized {
     /// Number of residuals.
     pub fn residuals(&self) -> usize {
         self.primal.outputs().len() - self.outputs
+    }
+
+    /// Refuses a linear part that has only a transpose, since a rule of reverse mode that is not linear is in it: to be
+    /// asked before it is run as it stands.
+    pub fn check_forward(&self) -> Result<(), AdError> {
+        custom_vjp::check_forward(&self.linear)
     }
 
     /// The residuals, as values of `primal`.
@@ -165,12 +172,29 @@ impl<'a> Walk<'a> {
     ) -> Result<(Values, Cotangents), Failure> {
         match &node.op {
             Op::Call(op) => {
-                let split = nested.call_linearized(self.autodiff, op, &given(tangents))?;
-                if !split.active.is_empty() {
-                    let results = call::emit_primal(&split, op, &mut self.primal, operands)?;
+                if let Some(called) = self.call(nested, node, op, operands, tangents)? {
+                    return Ok(called);
+                }
+            }
+            Op::CustomLinear(op) if tangents[..op.known].iter().any(Option::is_some) => {
+                let missing = || RuleError::NoForwardMode { name: op.name.clone() };
+                let call = Call::new(op.forward.clone().ok_or_else(missing)?);
+                if let Some(called) = self.call(nested, node, &call, operands, tangents)? {
+                    return Ok(called);
+                }
+            }
+            Op::CustomLinear(op) => {
+                let results = self.primal.emit(node.op.clone(), operands)?;
+                let equation = Equation { operands, results: &results };
+                let found =
+                    self.rule(node, |lin| custom_vjp::linearize_linear(op, lin, equation, tangents))?;
+                return Ok((results, found));
+            }
+            Op::CustomVjp(op) => {
+                if let Some(linearized) = custom_vjp::linearized(self.autodiff, nested, op, tangents)? {
+                    let results = linearized.emit_primal(&mut self.primal, operands)?;
                     let equation = Equation { operands, results: &results };
-                    let found =
-                        self.rule(node, |lin| call::linearize(&split, op, lin, equation, tangents))?;
+                    let found = self.rule(node, |lin| linearized.linearize(lin, equation, tangents))?;
                     return Ok((results[..node.results.len()].into(), found));
                 }
             }
@@ -191,6 +215,17 @@ impl<'a> Walk<'a> {
                     return Ok((results[..node.results.len()].into(), found));
                 }
             }
+            Op::CustomJvp(op) => {
+                if let Some(parts) = custom_rule::jvp(self.autodiff, nested, op, tangents)? {
+                    let results = self.primal.emit(node.op.clone(), operands)?;
+                    let equation = Equation { operands, results: &results };
+                    let rule = |lin: &mut Linearizer<'_>| {
+                        custom_rule::linearize_jvp(&parts, op, lin, equation, tangents)
+                    };
+                    let found = self.rule(node, rule)?;
+                    return Ok((results, found));
+                }
+            }
             Op::CustomCall(call) => {
                 let results = self.primal.emit(node.op.clone(), operands)?;
                 let (equation, contracts) =
@@ -209,6 +244,25 @@ impl<'a> Walk<'a> {
         // Of a nested program no result has a tangent.
         let results = self.primal.emit(node.op.clone(), operands)?;
         Ok((results, Cotangents::from_elem(None, node.results.len())))
+    }
+
+    /// The results of a call and their tangents. `None` if none has one.
+    fn call(
+        &mut self,
+        nested: &mut Nested,
+        node: &Node,
+        op: &Call,
+        operands: &[Value],
+        tangents: &[Option<Value>],
+    ) -> Result<Option<(Values, Cotangents)>, Failure> {
+        let split = nested.call_linearized(self.autodiff, op, &given(tangents))?;
+        if split.active.is_empty() {
+            return Ok(None);
+        }
+        let results = call::emit_primal(&split, op, &mut self.primal, operands)?;
+        let equation = Equation { operands, results: &results };
+        let found = self.rule(node, |lin| call::linearize(&split, op, lin, equation, tangents))?;
+        Ok(Some((results[..node.results.len()].into(), found)))
     }
 
     /// Runs a rule with the place and the hooks set.

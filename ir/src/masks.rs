@@ -38,6 +38,8 @@ fn minds(program: &Program, node: &Node) -> bool {
     let types: Vec<&TensorType> = node.operands.iter().map(|&v| program.ty(v)).collect();
     match &node.op {
         Op::Loop(op) => !matches!(op.trip, Trip::Count(_)) || types.iter().any(|ty| ty.is_stack()),
+        // What a user's rule makes of a cotangent that is zero is not known.
+        Op::CustomVjp(_) | Op::CustomLinear(_) => true,
         op => matches!(op.recipe(&types), Recipe::Contract(_)),
     }
 }

@@ -57,6 +57,38 @@ pub enum RuleError {
         /// What the op does with it.
         problem: &'static str,
     },
+    /// A function with a rule of the user's captured a tensor that is differentiated.
+    #[error(
+        "CapturedTangent: the {op} function `{name}` captured a tensor of type {ty} that is being differentiated, and \
+         its rule gives no derivative by what the function captures; pass the tensor as an argument, or let the \
+         function capture its stop_gradient()"
+    )]
+    CapturedTangent {
+        /// `custom_jvp` or `custom_vjp`.
+        op: &'static str,
+        /// Name of the function.
+        name: String,
+        /// Type of the tensor.
+        ty: TensorType,
+    },
+    /// A rule of the user's for forward mode is not linear in the tangents.
+    #[error(
+        "CustomRuleNotLinear: the rule of the custom_jvp function `{name}` is not linear in the tangents; multiply them \
+         by values and add them up, but do not compare them, multiply them with each other or take functions of them"
+    )]
+    CustomRuleNotLinear {
+        /// Name of the function.
+        name: String,
+    },
+    /// Forward mode was asked of a function whose rule of reverse mode cannot be transposed.
+    #[error(
+        "NoForwardMode: the backward rule of the custom_vjp function `{name}` is not linear in the cotangents, or has no \
+         transpose, so there is no forward mode through it; use reverse mode alone, or give a custom_jvp rule"
+    )]
+    NoForwardMode {
+        /// Name of the function.
+        name: String,
+    },
     /// A custom call was differentiated whose target has no jvp contract.
     #[error(
         "CustomCallRequiresJvpContract: custom call \"{target}\" has no jvp contract; register one to differentiate it"

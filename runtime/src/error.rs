@@ -89,6 +89,17 @@ pub enum RuntimeError {
         /// The user's call.
         loc: Loc,
     },
+    /// A linear function of which only the transpose is known was to be run.
+    #[error(
+        "NoForwardMode: the backward rule of the custom_vjp function `{name}` at {loc} has no transpose, so there is no \
+         forward mode through it; use reverse mode alone, or give a custom_jvp rule"
+    )]
+    NoForwardMode {
+        /// Name of the function.
+        name: String,
+        /// The user's call.
+        loc: Loc,
+    },
     /// A custom call names a kernel that nobody registered.
     #[error(
         "custom call \"{target}\" version {version} at {loc} has no kernel; register one before running it"

@@ -3,7 +3,7 @@
 use crate::array::{Array, unravel};
 use crate::error::{NonFinite, OperandRange, RuntimeError};
 use crate::eval;
-use crate::eval::control::{Run, branch, looping};
+use crate::eval::control::{Run, branch, forward, looping};
 use crate::view::{View, ViewMut};
 use pullback_ir::passes::Evaluate;
 use pullback_ir::program::Node;
@@ -138,6 +138,9 @@ fn step(
         Op::Reshape(op) => Ok(Results::from_iter([operands[0].reshaped(op.shape.clone())?])),
         Op::Barrier(_) | Op::Offer(_) => Ok(operands.iter().map(|&a| a.clone()).collect()),
         Op::Call(op) => Ok(run(&op.program, shared(operands), inspect)?.into()),
+        Op::CustomJvp(op) => Ok(run(&op.program, shared(operands), inspect)?.into()),
+        Op::CustomVjp(op) => Ok(run(&op.program, shared(operands), inspect)?.into()),
+        Op::CustomLinear(op) => Ok(run(forward(op, node.loc)?, shared(operands), inspect)?.into()),
         Op::Loop(op) => Ok(looping::iterate(op, node.loc, &shared(operands), again)?.into()),
         Op::Branch(op) => Ok(branch(op, &shared(operands), again)?.into()),
         op => {

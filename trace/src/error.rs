@@ -195,6 +195,23 @@ pub enum Error {
         /// Where the branch was made.
         at: Loc,
     },
+    /// A rule of the user's returned something other than what is due.
+    #[error(
+        "CustomRuleResult: {part} of the {kind} function `{name}` (at {at}) does not return what is due: {differences}; \
+         convert, reshape or sum what it returns"
+    )]
+    CustomRuleResult {
+        /// Which of the functions that the user gave.
+        part: &'static str,
+        /// `custom_jvp` or another of its kind.
+        kind: &'static str,
+        /// Name of the function.
+        name: String,
+        /// What differs, part by part.
+        differences: String,
+        /// Where the function was given its rule.
+        at: Loc,
+    },
     /// Two trees that must have the same structure do not.
     #[error("{what}: the structures {left} and {right} differ; give trees of one structure")]
     TreesDiffer {

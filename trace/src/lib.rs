@@ -25,6 +25,7 @@ pub mod transform;
 pub mod tree;
 
 pub use control::{associative_scan, cond, fori_loop, scan, switch, while_loop};
+pub use custom::{custom_jvp, custom_vjp};
 pub use error::Error;
 pub use gradcheck::{GradcheckFailure, GradcheckOptions, GradcheckReport, gradcheck};
 pub use ops::axes::{Axes, Extents, Index};

@@ -209,6 +209,11 @@ impl AttrReader {
         }
     }
 
+    /// A nested program, or `None` when the attribute is absent.
+    pub fn program_if_any(&mut self, name: &str) -> Result<Option<Arc<Program>>, AttrError> {
+        if self.attrs.iter().any(|(n, _)| n == name) { self.program(name).map(Some) } else { Ok(None) }
+    }
+
     /// A list of nested programs.
     pub fn programs(&mut self, name: &str) -> Result<Vec<Arc<Program>>, AttrError> {
         match self.need(name)? {

@@ -328,6 +328,12 @@ primitives! {
     Loop = control::looping::Loop,
     /// One of several nested programs.
     Branch = control::branch::Branch,
+    /// A nested program with the user's rule of forward mode.
+    CustomJvp = control::custom_jvp::CustomJvp,
+    /// A nested program with the user's rule of reverse mode.
+    CustomVjp = control::custom_vjp::CustomVjp,
+    /// A linear function known by its transpose.
+    CustomLinear = control::custom_linear::CustomLinear,
     /// A kernel the user registered.
     CustomCall = control::custom_call::CustomCall,
     /// Identity that nothing is moved across.
@@ -367,6 +373,9 @@ impl Op {
             | Op::Call(_)
             | Op::Loop(_)
             | Op::Branch(_)
+            | Op::CustomJvp(_)
+            | Op::CustomVjp(_)
+            | Op::CustomLinear(_)
             | Op::CustomCall(_)
             | Op::Barrier(_)
             | Op::Offer(_) => false,

@@ -21,6 +21,10 @@ use crate::error::RuntimeError;
 use crate::eval::evaluate_arrays;
 use flow::{Flow, elements, named};
 use ops::Operands;
+use pullback_ir::ops::control::call::Call;
+use pullback_ir::ops::control::custom_jvp::CustomJvp;
+use pullback_ir::ops::control::custom_linear::CustomLinear;
+use pullback_ir::ops::control::custom_vjp::CustomVjp;
 use pullback_ir::{Node, Op, Program, TensorType};
 use sets::{Id, Sets};
 use slotmap::SecondaryMap;
@@ -137,7 +141,12 @@ impl Walk {
         let results: Vec<TensorType> = node.results.iter().map(|&v| program.ty(v).clone()).collect();
         match &node.op {
             Op::Barrier(_) | Op::Offer(_) => operands.iter().map(|&flow| flow.clone()).collect(),
-            Op::Call(op) => self.program(&op.program, operands.iter().map(|&flow| flow.clone()).collect()),
+            Op::Call(Call { program, .. })
+            | Op::CustomJvp(CustomJvp { program, .. })
+            | Op::CustomVjp(CustomVjp { program, .. })
+            | Op::CustomLinear(CustomLinear { forward: Some(program), .. }) => {
+                self.program(program, operands.iter().map(|&flow| flow.clone()).collect())
+            }
             Op::Branch(op) => self.branch(op, operands),
             Op::Loop(op) => self.looping(op, operands, &results),
             op if operands.iter().any(|flow| flow.is_tracked()) => {

@@ -79,7 +79,8 @@ impl Walk {
             Op::Dot(op) => self.contracted(op, operands, &results[0]),
             // Ops without operands have none that is tracked; of a user's kernel nothing is known.
             Op::Constant(_) | Op::Iota(_) | Op::CustomCall(_) => None,
-            Op::Call(_) | Op::Loop(_) | Op::Branch(_) | Op::Barrier(_) | Op::Offer(_) => None,
+            Op::Call(_) | Op::CustomJvp(_) | Op::CustomVjp(_) | Op::CustomLinear(_) => None,
+            Op::Loop(_) | Op::Branch(_) | Op::Barrier(_) | Op::Offer(_) => None,
         };
         match found {
             Some(ids) => vec![Flow::Sets(ids)],

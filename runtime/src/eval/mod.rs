@@ -55,6 +55,16 @@ pub fn evaluate(
         Op::Call(op) => {
             control::evaluate(inputs, outputs, |operands, run| run(&op.program, operands.to_vec()))?
         }
+        Op::CustomJvp(op) => {
+            control::evaluate(inputs, outputs, |operands, run| run(&op.program, operands.to_vec()))?
+        }
+        Op::CustomVjp(op) => {
+            control::evaluate(inputs, outputs, |operands, run| run(&op.program, operands.to_vec()))?
+        }
+        Op::CustomLinear(op) => {
+            let program = control::forward(op, loc)?;
+            control::evaluate(inputs, outputs, |operands, run| run(program, operands.to_vec()))?
+        }
         Op::Loop(op) => control::evaluate(inputs, outputs, |operands, run| {
             control::looping::iterate(op, loc, operands, run)
         })?,

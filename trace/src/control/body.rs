@@ -51,15 +51,15 @@ impl Drop for Recorder {
 }
 
 /// Programs whose first parameters are the tensors that any of them captured.
-pub(super) struct Shared {
+pub(crate) struct Shared {
     /// The tensors.
-    pub(super) consts: Vec<Tensor>,
+    pub(crate) consts: Vec<Tensor>,
     /// The programs, in the order given.
-    pub(super) programs: Vec<Arc<Program>>,
+    pub(crate) programs: Vec<Arc<Program>>,
 }
 
 /// Lets recorded programs share what they captured.
-pub(super) fn share(recorded: Vec<Recorded>) -> Result<Shared, Error> {
+pub(crate) fn share(recorded: Vec<Recorded>) -> Result<Shared, Error> {
     let mut consts = IndexMap::new();
     let mut parts = Vec::with_capacity(recorded.len());
     for Recorded { program, captures } in recorded {
@@ -93,7 +93,7 @@ fn with_consts(program: &Program, places: &[usize], types: &[TensorType]) -> Res
 }
 
 /// Where two trees differ in structure or types, part by part, with words for each of the two; `None` if nowhere.
-pub(super) fn difference<T: Tree>(
+pub(crate) fn difference<T: Tree>(
     what: &str,
     (left, first): (&T, &str),
     (right, second): (&T, &str),

@@ -36,7 +36,7 @@
 
 mod arms;
 mod associative;
-mod body;
+pub(crate) mod body;
 mod chunks;
 mod conditional;
 mod counted;

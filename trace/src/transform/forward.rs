@@ -103,6 +103,7 @@ impl<F> Linearize<F> {
         let types = leaf_types(&tree::leaves(&arguments))?;
         let recording = record("linearize", self.at, &self.function, &arguments, true)?;
         let linearized = autodiff(&self.hooks).linearize(&recording.program, &floats(&types))?;
+        linearized.check_forward()?;
         let mut outputs = apply_program(&linearized.primal, &recording.inputs(&arguments), self.at)?;
         let residuals = outputs.split_off(linearized.outputs);
         let output = tree::unflatten(&recording.output, outputs)?;

@@ -4,6 +4,10 @@ pub mod barrier;
 pub mod branch;
 pub mod call;
 pub mod custom_call;
+pub mod custom_jvp;
+pub mod custom_linear;
+pub mod custom_rule;
+pub mod custom_vjp;
 pub mod looping;
 pub mod offer;
 
@@ -29,4 +33,19 @@ fn check_params(what: &str, program: &Program, found: &[TensorType]) -> Result<(
             expected[i], found[i]
         ))),
     }
+}
+
+/// Checks the parameters and outputs of a program. `what` names it.
+fn check_signature(
+    what: &str,
+    program: &Program,
+    params: &[TensorType],
+    outputs: &[TensorType],
+) -> Result<(), Problem> {
+    check_params(what, program, params)?;
+    let found = program.output_types();
+    if found == outputs {
+        return Ok(());
+    }
+    Err(Problem::Constraint(format!("{what} gives {found:?}, and {outputs:?} is due; return these types")))
 }

@@ -110,6 +110,9 @@ impl Simplifier<'_> {
             | Op::Call(_)
             | Op::Loop(_)
             | Op::Branch(_)
+            | Op::CustomJvp(_)
+            | Op::CustomVjp(_)
+            | Op::CustomLinear(_)
             | Op::CustomCall(_)
             | Op::Barrier(_)
             | Op::Offer(_) => NOTHING,

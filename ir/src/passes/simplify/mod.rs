@@ -162,6 +162,9 @@ impl Simplifier<'_> {
             | Op::Call(_)
             | Op::Loop(_)
             | Op::Branch(_)
+            | Op::CustomJvp(_)
+            | Op::CustomVjp(_)
+            | Op::CustomLinear(_)
             | Op::CustomCall(_)
             | Op::Barrier(_)
             | Op::Offer(_) => Ok(None),
