@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use pullback::control::scan;
 use pullback::ir::program::Values;
 use pullback::ir::rules::Cotangents;
 use pullback::ir::{Builder, TypeError, Value};
@@ -315,4 +316,49 @@ fn t12_what_cannot_be_sent_into_a_builder_is_refused() {
     let mut empty = Builder::new("empty");
     let text = emit_into(&mut empty, &grad(sum), (&one,), &[foreign]).unwrap_err().to_string();
     assert!(text.contains("argument 0 is not a value of this program"), "{text}");
+}
+
+/// Steps of a recurrence with a parameter, inputs and outputs of its own.
+fn step(w: &Tensor, h: &Tensor, x: &Tensor) -> (Tensor, Tensor) {
+    let h = (h * w + x).tanh();
+    (h.clone(), &h * x)
+}
+
+fn scanned(w: &Tensor, xs: &Tensor) -> Tensor {
+    let (h, ys) = scan(&Tensor::zeros(DType::F64, [3]), xs, |h, x| step(w, h, x));
+    (h * ys.sum_axes(0)).sum()
+}
+
+fn unrolled(w: &Tensor, xs: &Tensor) -> Tensor {
+    let mut h = Tensor::zeros(DType::F64, [3]);
+    let mut ys = Vec::new();
+    for i in 0..xs.dims::<2>().expect("a matrix")[0] {
+        let (next, y) = step(w, &h, &xs.at(i));
+        h = next;
+        ys.push(y);
+    }
+    (h * stack(&ys, 0).sum_axes(0)).sum()
+}
+
+#[test]
+fn t13_the_gradient_of_a_scan_is_that_of_the_unrolled_program() {
+    let inputs = |n: usize| {
+        let values: Vec<f64> = (0..3 * n).map(|i| (i as f64 * 0.7).sin()).collect();
+        Tensor::from_slice(&values, [n, 3])
+    };
+    let w = Tensor::from([0.9, -0.4, 1.3]);
+    for n in [1, 7] {
+        let xs = inputs(n);
+        let both = |f: fn(&Tensor, &Tensor) -> Tensor| {
+            let gradient = value_and_grad(f).argnums(All);
+            jit(gradient).call((&w, &xs)).expect("runs")
+        };
+        let ((value, (dw, dxs)), (unrolled_value, (unrolled_dw, unrolled_dxs))) =
+            (both(scanned), both(unrolled));
+        for (found, expected) in [(value, unrolled_value), (dw, unrolled_dw), (dxs, unrolled_dxs)] {
+            assert_eq!(vec(&found), vec(&expected));
+        }
+    }
+    let text = |n| jit(grad(scanned)).lower((&w, &inputs(n))).expect("lowers").program().to_string();
+    assert_eq!(text(10).lines().count(), text(10_000).lines().count());
 }
