@@ -97,21 +97,23 @@ impl Walk<'_> {
             return Ok(());
         }
         self.builder.set_loc(derived(node, Stage::Transpose.name()));
-        let (op, operands) = match &node.op {
+        let merged: Option<(Op, Values)> = match &node.op {
             Op::Call(call) if self.repeats(&node.operands) => {
                 let (call, operands) = nested.merged(call, &node.operands)?;
-                (call.into(), operands)
+                Some((call.into(), operands))
             }
-            op => (op.clone(), node.operands.clone()),
+            _ => None,
         };
+        let (op, operands) =
+            merged.as_ref().map_or((&node.op, &node.operands), |(op, operands)| (op, operands));
         let arg = |&v: &Value| Arg { ty: self.program.ty(v).clone(), known: self.known.get(v).copied() };
         let args: SmallVec<[Arg; 4]> = operands.iter().map(arg).collect();
         let mut starts = Cotangents::from_elem(None, operands.len());
-        for i in summed(&op).rev() {
+        for i in summed(op).rev() {
             starts[i] = self.cotangents.remove(operands[i]);
         }
         let ends = Ends { starts: &starts, cotangents: &cotangents };
-        let contributions = match &op {
+        let contributions = match op {
             Op::Call(call) => {
                 let linear: Vec<bool> = args.iter().map(Arg::is_linear).collect();
                 let (seeded, started) = (given(&cotangents), given(&starts));

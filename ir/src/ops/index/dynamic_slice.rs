@@ -49,7 +49,7 @@ pub(super) const MODES: [(IndexMode, DType, u64); 3] =
     [(IndexMode::Checked, DType::I64, 0), (IndexMode::Clip, DType::I32, 2), (IndexMode::Drop, DType::U64, 2)];
 
 impl DynamicSlice {
-    /// The starts that are meant along a dimension, as i64 that can be negated and added to. In mode checked, a start
+    /// The starts that are meant along a dimension, as i64 that can be added to. In mode checked, a start
     /// at which the box leaves the operand fails.
     fn resolved(&self, b: &mut Builder, start: Value, d: usize, extent: usize) -> Result<Value, TypeError> {
         let size = self.sizes[d];
@@ -216,25 +216,7 @@ impl Primitive for DynamicSlice {
         one(x.with_shape(self.sizes.iter().copied().collect::<Shape>()))
     }
 
-    /// Where the result surrounds the operand with zeros, only that box of the sum changes.
-    fn added_to(&self, sum: Value, b: &mut Builder, operands: &[Value]) -> Result<Option<Value>, TypeError> {
-        let (x, offsets) = (operands[0], &operands[1..]);
-        let sizes: Dims = b.ty(x).shape.iter().copied().collect();
-        let surrounds = self.mode == IndexMode::Drop
-            && self.sizes.iter().zip(&sizes).all(|(all, part)| all >= part)
-            && offsets.iter().all(|&offset| b.ty(offset).dtype == DType::I64);
-        if !surrounds {
-            return Ok(None);
-        }
-        let starts = offsets.iter().map(|&offset| b.neg(offset)).collect::<Result<Values, _>>()?;
-        let read: Values = [sum].into_iter().chain(starts.iter().copied()).collect();
-        let old = b.one(DynamicSlice { sizes, mode: self.mode }, &read)?;
-        let new = b.add(old, x)?;
-        let write: Values = [sum, new].into_iter().chain(starts).collect();
-        b.one(DynamicUpdateSlice { mode: self.mode }, &write).map(Some)
-    }
-
-    /// Read backwards, the operand is a box of the cotangent: at the opposite start, and zero outside.
+    /// Read backwards, the operand is zeros with the cotangent written where the box was.
     fn transpose(
         &self,
         b: &mut Builder,
@@ -243,15 +225,11 @@ impl Primitive for DynamicSlice {
     ) -> Result<Cotangents, RuleError> {
         let mut result: Cotangents = smallvec![None; args.len()];
         let Some(ct) = cotangents[0] else { return Ok(result) };
-        let shape = &args[0].ty.shape;
-        let mut operands = vec![ct];
-        for (d, start) in args[1..].iter().enumerate() {
-            let Some(start) = start.known else { return Err(not_linear(self.name(), args)) };
-            let start = self.resolved(b, start, d, shape[d])?;
-            operands.push(b.neg(start)?);
-        }
-        let back = DynamicSlice { sizes: shape.iter().copied().collect(), mode: IndexMode::Drop };
-        result[0] = Some(b.one(back, &operands)?);
+        let starts: Option<Values> = args[1..].iter().map(|start| start.known).collect();
+        let Some(starts) = starts else { return Err(not_linear(self.name(), args)) };
+        let zeros = b.number(&args[0].ty, 0.0)?;
+        let operands: Values = [zeros, ct].into_iter().chain(starts).collect();
+        result[0] = Some(b.one(DynamicUpdateSlice { mode: self.mode }, &operands)?);
         Ok(result)
     }
 

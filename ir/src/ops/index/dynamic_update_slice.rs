@@ -6,7 +6,7 @@ use super::scatter::{Scatter, ScatterKind};
 use crate::batch::{Batched, BatchedValues, Batcher, shifted};
 use crate::builder::Builder;
 use crate::dtype::DType;
-use crate::error::Problem;
+use crate::error::{Problem, TypeError};
 use crate::ops::{Attr, AttrError, AttrReader, Effect, Primitive, Types, arity, one};
 use crate::program::{Value, Values};
 use crate::recipe::Recipe;
@@ -85,6 +85,18 @@ impl Primitive for DynamicUpdateSlice {
         }
         self.slice(update).check(x, &operands[2..], 2)?;
         one(x.clone())
+    }
+
+    /// A box written into zeros may be added to that box of anything else.
+    fn added_to(&self, sum: Value, b: &mut Builder, operands: &[Value]) -> Result<Option<Value>, TypeError> {
+        let (update, starts) = (operands[1], &operands[2..]);
+        if !b.program().is_zero(operands[0]) {
+            return Ok(None);
+        }
+        let slice = self.slice(b.ty(update));
+        let old = b.one(slice, &[&[sum], starts].concat())?;
+        let new = b.add(old, update)?;
+        b.one(self.clone(), &[&[sum, new], starts].concat()).map(Some)
     }
 
     fn transpose(
