@@ -11,12 +11,11 @@ use crate::linearize::{Failure, given};
 use crate::options::Autodiff;
 use crate::transpose::Ends;
 use pullback_ir::ops::control::looping::{Loop, Trip};
-use pullback_ir::ops::{Effect, Equation, Primitive};
-use pullback_ir::passes::dce;
+use pullback_ir::ops::{Equation, Primitive};
+use pullback_ir::passes::{invariant_program, invariant_values};
 use pullback_ir::program::Values;
 use pullback_ir::rules::{Arg, Cotangents, Linearizer, RuleError};
 use pullback_ir::{Builder, DType, Program, TensorType, TypeError, Value};
-use slotmap::SecondaryMap;
 use std::sync::Arc;
 
 /// A loop linearized.
@@ -80,7 +79,7 @@ pub(crate) fn linearized(
 
 fn place_residuals(op: &Loop, split: Arc<Split>, active: Vec<bool>) -> Result<Linearized, TypeError> {
     let body = &split.primal;
-    let is_invariant = invariant_values(body, op.consts);
+    let is_invariant = invariant_values(body, op.consts, |_| true);
     let mut outputs: Vec<Value> = body.outputs()[..split.outputs].to_vec();
     let (mut invariant, mut residuals) = (Vec::new(), Vec::new());
     for residual in &split.residuals {
@@ -118,41 +117,6 @@ fn position_or_push(values: &mut Vec<Value>, value: Value, start: usize) -> usiz
         },
         |i| start + i,
     )
-}
-
-/// The values that depend on nothing but the first parameters, by ops that may as well run where the loop does not.
-fn invariant_values(body: &Program, consts: usize) -> SecondaryMap<Value, ()> {
-    let mut invariant: SecondaryMap<Value, ()> = body.params()[..consts].iter().map(|&v| (v, ())).collect();
-    for node in body.nodes() {
-        let moves =
-            node.op.is_shareable() && node.op.effect() == Effect::None && node.op.programs().is_empty();
-        if moves && node.operands.iter().all(|&v| invariant.contains_key(v)) {
-            invariant.extend(node.results.iter().map(|&v| (v, ())));
-        }
-    }
-    invariant
-}
-
-/// The program from the consts to these of the invariant values.
-fn invariant_program(
-    body: &Program,
-    consts: usize,
-    invariant: &SecondaryMap<Value, ()>,
-    outputs: &[Value],
-) -> Result<Program, TypeError> {
-    let mut builder = Builder::new("invariant");
-    let mut map = SecondaryMap::new();
-    for &param in &body.params()[..consts] {
-        map.insert(param, builder.param(body.ty(param).clone()));
-    }
-    for node in body.nodes().filter(|node| node.results.iter().all(|&v| invariant.contains_key(v))) {
-        builder.set_loc(node.loc);
-        let operands: Values = node.operands.iter().map(|&v| map[v]).collect();
-        let results = builder.emit(node.op.clone(), &operands)?;
-        map.extend(node.results.iter().copied().zip(results));
-    }
-    let outputs: Vec<Value> = outputs.iter().map(|&v| map[v]).collect();
-    Ok(dce(&builder.finish(&outputs)))
 }
 
 impl Linearized {

@@ -1,10 +1,11 @@
 //! What is the same in every iteration of a loop.
 
+use super::dce::dce;
 use crate::builder::Builder;
 use crate::error::TypeError;
 use crate::literal::Literal;
+use crate::ops::Effect;
 use crate::ops::control::looping::{Loop, Trip};
-use crate::ops::{Effect, Op};
 use crate::program::{Node, Program, Value, Values};
 use crate::recipe::Recipe;
 use crate::shape::TensorType;
@@ -60,18 +61,7 @@ pub(super) fn hoisted(op: &Loop) -> Result<Option<(Program, Loop)>, TypeError> {
     if needed.is_empty() {
         return Ok(None);
     }
-    let types = body.param_types();
-    let mut once = Builder::new(body.name());
-    let mut map: SecondaryMap<Value, Value> = SecondaryMap::new();
-    for (&param, ty) in body.params()[..op.consts].iter().zip(&types) {
-        map.insert(param, once.param(ty.clone()));
-    }
-    for node in body.nodes().filter(|node| invariant.contains(node)) {
-        copy(node, &mut once, &mut map)?;
-    }
-    let kept: Vec<Value> = needed.iter().map(|&v| map[v]).collect();
-    let once = once.finish(&kept);
-
+    let once = invariant_program(body, op.consts, &invariant.values, &needed)?;
     let mut rest = Builder::new(body.name());
     let mut map: SecondaryMap<Value, Value> = SecondaryMap::new();
     let (consts, others) = body.params().split_at(op.consts);
@@ -115,7 +105,45 @@ fn with_consts(condition: &Program, consts: usize, more: &Program) -> Result<Pro
     Ok(new.finish(&outputs))
 }
 
-/// The values of a body that are the same in every iteration: consts and what follows from them.
+/// The values of a loop's body that are the same in every iteration: its consts, and what follows from them by ops that
+/// may as well run where the loop does not, as far as the types of their results are those of values to keep.
+pub fn invariant_values(
+    body: &Program,
+    consts: usize,
+    is_kept: impl Fn(&TensorType) -> bool,
+) -> SecondaryMap<Value, ()> {
+    let mut invariant: SecondaryMap<Value, ()> = body.params()[..consts].iter().map(|&v| (v, ())).collect();
+    for node in body.nodes() {
+        let moves =
+            node.op.is_shareable() && node.op.effect() == Effect::None && node.op.programs().is_empty();
+        let follows = node.operands.iter().all(|&v| invariant.contains_key(v));
+        if moves && follows && node.results.iter().all(|&v| is_kept(body.ty(v))) {
+            invariant.extend(node.results.iter().map(|&v| (v, ())));
+        }
+    }
+    invariant
+}
+
+/// The program from the consts of a loop's body to these of its invariant values.
+pub fn invariant_program(
+    body: &Program,
+    consts: usize,
+    invariant: &SecondaryMap<Value, ()>,
+    outputs: &[Value],
+) -> Result<Program, TypeError> {
+    let mut builder = Builder::new("invariant");
+    let mut map = SecondaryMap::new();
+    for &param in &body.params()[..consts] {
+        map.insert(param, builder.param(body.ty(param).clone()));
+    }
+    for node in body.nodes().filter(|node| node.results.iter().all(|&v| invariant.contains_key(v))) {
+        copy(node, &mut builder, &mut map)?;
+    }
+    let outputs: Vec<Value> = outputs.iter().map(|&v| map[v]).collect();
+    Ok(dce(&builder.finish(&outputs)))
+}
+
+/// What of a loop's body is the same in every iteration.
 struct Invariant<'a> {
     body: &'a Program,
     values: SecondaryMap<Value, ()>,
@@ -124,33 +152,16 @@ struct Invariant<'a> {
 impl Invariant<'_> {
     fn of(op: &Loop) -> Invariant<'_> {
         let body = &op.body;
-        let consts = &body.params()[..op.consts];
-        let limit = consts.iter().map(|&v| body.ty(v).shape.elements()).fold(MAX_KEPT, usize::max);
-        let is_kept = |&v: &Value| body.ty(v).shape.elements() <= limit;
-        let mut invariant = Invariant { body, values: consts.iter().map(|&v| (v, ())).collect() };
-        for node in body.nodes() {
-            let is_plain = node.op.effect() == Effect::None
-                && node.op.programs().is_empty()
-                && !matches!(node.op, Op::Barrier(_));
-            if is_plain && invariant.has_all(&node.operands) && node.results.iter().all(is_kept) {
-                invariant.values.extend(node.results.iter().map(|&v| (v, ())));
-            }
-        }
-        invariant
-    }
-
-    fn has_all(&self, values: &[Value]) -> bool {
-        values.iter().all(|&v| self.values.contains_key(v))
-    }
-
-    fn contains(&self, node: &Node) -> bool {
-        self.has_all(&node.results)
+        let elements = |ty: &TensorType| ty.shape.elements();
+        let limit =
+            body.params()[..op.consts].iter().map(|&v| elements(body.ty(v))).fold(MAX_KEPT, usize::max);
+        Invariant { body, values: invariant_values(body, op.consts, |ty| elements(ty) <= limit) }
     }
 
     /// Whether an op is done once and for all.
     fn is_hoisted(&self, node: &Node) -> bool {
         let types: Vec<&TensorType> = node.operands.iter().map(|&v| self.body.ty(v)).collect();
-        self.contains(node)
+        node.results.iter().all(|&v| self.values.contains_key(v))
             && match node.op.recipe(&types) {
                 Recipe::Move(_)
                 | Recipe::Reshape

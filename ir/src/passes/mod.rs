@@ -17,4 +17,5 @@ pub mod simplify;
 pub use cse::cse;
 pub use dce::{dce, prune};
 pub use fold::{Evaluate, fold};
+pub use invariant::{invariant_program, invariant_values};
 pub use simplify::{simplify, simplify_with};
