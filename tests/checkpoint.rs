@@ -11,7 +11,14 @@ use pullback::transform::{All, Function, Keep, Saved, saved_residuals};
 use pullback::tree;
 
 fn policies() -> Vec<Keep> {
-    vec![Keep::Nothing, Keep::Dots, Keep::offered(["middle"]), Keep::Budget(40), Keep::Budget(0)]
+    vec![
+        Keep::Nothing,
+        Keep::Dots,
+        Keep::offered(["middle"]),
+        Keep::Budget(40),
+        Keep::Budget(0),
+        Keep::Budget(usize::MAX),
+    ]
 }
 
 #[track_caller]

@@ -154,6 +154,7 @@ fn loops_and_branches_that_do_not_fit() {
     refused!(associative_scan(&x, |a, b| (a + b).sum()).ok());
     refused!(fori_loop(0, 3, &x, |_, x| x.reshape([2])).ok());
     refused!(cond(&Tensor::from(true), &x, |x| x.take(&Tensor::from([3i64]), 0), |x| x.narrow(0, 0, 1)).ok());
+    refused!(fori_loop(i64::MIN, i64::MAX, &x, |_, x| x * 0.5).ok());
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! the op and never panic, and attributes survive the trip through their text-form values.
 
 use pullback_ir::ops::AttrReader;
-use pullback_ir::{DType, Op, TensorType};
+use pullback_ir::ops::control::call::{Call, Keep};
+use pullback_ir::ops::control::looping::{Loop, Trip};
+use pullback_ir::{DType, Op, Program, TensorType};
 
 fn samples() -> impl Iterator<Item = (Op, Vec<TensorType>)> {
     let samples = Op::ALL.iter().flat_map(|family| (family.samples)());
@@ -126,4 +128,30 @@ fn errors_read_well() {
         }
     }
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+/// What is written in a text as an i64 is one, so that every program has a text that reads as the program.
+#[test]
+fn counts_and_budgets_have_a_text() {
+    let text = "program @f(%0: f64[]) -> (f64[]) {
+        %1 = loop %0 {trip = 9223372036854775807, carries = 1, body = program @b(%0: f64[]) -> (f64[]) {
+            return %0
+        }} : f64[]
+        %2 = call %1 {checkpoint = budget, bytes = 9223372036854775807, program = program @c(%0: f64[]) -> (f64[]) {
+            return %0
+        }} : f64[]
+        return %2
+    }";
+    let program = Program::parse(text).unwrap();
+    assert_eq!(Program::parse(&program.to_string()).unwrap(), program);
+    let scalar = [TensorType::scalar(DType::F64)];
+    for node in program.nodes() {
+        let larger: Op = match node.op.clone() {
+            Op::Loop(op) => Loop { trip: Trip::Count(1 << 63), ..op }.into(),
+            Op::Call(op) => Call { checkpoint: Some(Keep::Budget(1 << 63)), ..op }.into(),
+            op => panic!("{}", op.name()),
+        };
+        assert!(infer(&node.op, &scalar).is_ok());
+        assert!(infer(&larger, &scalar).unwrap_err().contains("9223372036854775808"));
+    }
 }

@@ -70,6 +70,11 @@ impl<F> Checkpoint<F> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn keep(self, keep: Keep) -> Checkpoint<F> {
+        let keep = match keep {
+            // The most that a program says; it is enough for everything.
+            Keep::Budget(bytes) => Keep::Budget(bytes.min(i64::MAX as usize)),
+            keep @ (Keep::Nothing | Keep::Dots | Keep::Offered(_)) => keep,
+        };
         Checkpoint { keep, ..self }
     }
 }

@@ -71,9 +71,7 @@ impl Keep {
         match self {
             Keep::Nothing | Keep::Dots => {}
             Keep::Offered(names) => attrs.push(("names", Attr::Texts(names.clone()))),
-            Keep::Budget(bytes) => {
-                attrs.push(("bytes", Attr::Int(i64::try_from(*bytes).unwrap_or(i64::MAX))))
-            }
+            Keep::Budget(bytes) => attrs.push(("bytes", Attr::Int(*bytes as i64))),
         }
         attrs
     }
@@ -144,6 +142,13 @@ impl Primitive for Call {
     fn infer(&self, operands: &[&TensorType]) -> Result<Types, Problem> {
         let operands: Vec<TensorType> = operands.iter().map(|&ty| ty.clone()).collect();
         check_params("the program", &self.program, &operands)?;
+        if let Some(Keep::Budget(bytes)) = &self.checkpoint
+            && i64::try_from(*bytes).is_err()
+        {
+            let text =
+                format!("a budget of {bytes} bytes has no text; {} are enough for everything", i64::MAX);
+            return Err(Problem::Constraint(text));
+        }
         Ok(self.program.output_types().into())
     }
 

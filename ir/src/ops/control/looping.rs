@@ -152,6 +152,10 @@ impl Loop {
 
     fn check_trip(&self, operands: &[&TensorType], invariant: &[TensorType]) -> Result<(), Problem> {
         match &self.trip {
+            Trip::Count(n) if i64::try_from(*n).is_err() => Err(Problem::Constraint(format!(
+                "{n} iterations are more than an i64 counts; take at most {}, or `while`",
+                i64::MAX
+            ))),
             Trip::Count(_) => Ok(()),
             Trip::Times if *operands[0] == TensorType::scalar(DType::I64) => Ok(()),
             Trip::Times => Err(Problem::Constraint(format!(
