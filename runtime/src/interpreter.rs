@@ -102,7 +102,7 @@ fn release(values: &mut SecondaryMap<Value, Array>, uses: &mut SecondaryMap<Valu
     }
 }
 
-/// Operand 0 of an op that writes some of its elements anew, if nobody else needs it.
+/// Operand 0 of an op that writes some of its elements anew, if no other op needs it.
 fn owned(
     node: &Node,
     values: &mut SecondaryMap<Value, Array>,
@@ -112,10 +112,10 @@ fn owned(
         Op::Scatter(_) | Op::DynamicUpdateSlice(_) => node.operands[0],
         _ => return None,
     };
-    let is_last = uses[operand] == 1 && values[operand].is_unshared();
-    if is_last { values.remove(operand) } else { None }
+    if uses[operand] == 1 { values.remove(operand) } else { None }
 }
 
+/// The operand with some of its elements written anew, and copied before if the caller of the program has it too.
 fn in_place(
     node: &Node,
     mut operand: Array,
@@ -288,11 +288,13 @@ mod tests {
         let value = || Array::zeros(vector(4)).unwrap();
         let mut values: SecondaryMap<Value, Array> = [(x, value()), (first, value())].into_iter().collect();
         values.extend([(one, Array::from([7.0])), (at, Array::from(2i64))]);
-        // The first update is needed once more after the second, and the parameter of the first is its caller's too.
+        // What the first update gives is needed once more after the second.
         assert!(owned(updates[1], &mut values, &uses).is_none());
-        let shared = values[x].clone();
-        assert!(owned(updates[0], &mut values, &uses).is_none());
-        drop(shared);
+        let caller = values[x].clone();
+        let operand = owned(updates[0], &mut values, &uses).expect("no other op needs it");
+        let result = in_place(updates[0], operand, &values).unwrap();
+        assert!(caller.bits_equal(&value()) && !result.bits_equal(&caller));
+        values.insert(x, value());
         let operand = owned(updates[0], &mut values, &uses).expect("nobody else needs it");
         let place = operand.as_slice::<f64>().unwrap().as_ptr();
         let result = in_place(updates[0], operand, &values).unwrap();

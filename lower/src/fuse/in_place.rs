@@ -3,45 +3,36 @@
 use crate::kernel::BufferId;
 use crate::schedule::{Place, Schedule, Step};
 
-/// The steps that use a buffer first and last.
-#[derive(Clone, Copy)]
-struct Uses {
-    first: usize,
-    last: usize,
-}
-
-fn uses(schedule: &Schedule) -> Vec<Option<Uses>> {
-    let mut uses: Vec<Option<Uses>> = vec![None; schedule.buffers.len()];
+/// The step that uses each buffer last.
+fn last_uses(schedule: &Schedule) -> Vec<usize> {
+    let mut last = vec![0; schedule.buffers.len()];
     for (i, step) in schedule.steps.iter().enumerate() {
-        let mut used =
-            |buffer: BufferId| uses[buffer.0 as usize].get_or_insert(Uses { first: i, last: i }).last = i;
+        let mut used = |buffer: BufferId| last[buffer.0 as usize] = i;
         step.visit(&mut used, |_| {});
         step.visit(|_| {}, &mut used);
     }
-    uses
+    last
 }
 
-/// The schedule with each buffer that is last used by its copy to another, which is first used by that copy, in the
-/// place of the other.
+/// The schedule with each buffer that is last used by its copy to another in the place of the other, which nothing uses
+/// before: a value is copied before anything else is done to its buffer.
 pub(super) fn without_copies(mut schedule: Schedule) -> Schedule {
     if !schedule.steps.iter().any(|step| matches!(step, Step::Copy { .. })) {
         return schedule;
     }
-    let uses = uses(&schedule);
+    let last = last_uses(&schedule);
     let mut moved: Vec<Option<BufferId>> = vec![None; schedule.buffers.len()];
     for (i, step) in schedule.steps.iter().enumerate() {
         let Step::Copy { from, to } = *step else { continue };
         let (source, target) = (schedule.buffer(from), schedule.buffer(to));
-        let is_last = |buffer: BufferId| uses[buffer.0 as usize].is_some_and(|uses| uses.last == i);
-        let is_first = |buffer: BufferId| uses[buffer.0 as usize].is_some_and(|uses| uses.first == i);
         let fits = source.place == Place::Scratch && source.ty == target.ty && !source.ty.is_stack();
-        if fits && is_last(from) && is_first(to) {
+        if fits && last[from.0 as usize] == i {
             moved[from.0 as usize] = Some(to);
         }
     }
     // A buffer is moved to one that is used later: from the last back, each is followed once.
     let mut order: Vec<usize> = (0..moved.len()).filter(|&buffer| moved[buffer].is_some()).collect();
-    order.sort_by_key(|&buffer| std::cmp::Reverse(uses[buffer].map(|uses| uses.last)));
+    order.sort_by_key(|&buffer| std::cmp::Reverse(last[buffer]));
     for buffer in order {
         if let Some(further) = moved[buffer].and_then(|to| moved[to.0 as usize]) {
             moved[buffer] = Some(further);
@@ -56,13 +47,12 @@ pub(super) fn without_copies(mut schedule: Schedule) -> Schedule {
 /// Whether a program may have a parameter and an output at one place: all it does with the parameter it does before the
 /// output is begun, as a copy of it.
 pub(super) fn stays(schedule: &Schedule, param: usize, output: usize) -> bool {
-    let uses = uses(schedule);
+    let last = last_uses(schedule);
     schedule.steps.iter().enumerate().any(|(i, step)| {
         let Step::Copy { from, to } = *step else { return false };
-        let ends = uses[from.0 as usize].is_some_and(|uses| uses.last == i);
-        let begins = uses[to.0 as usize].is_some_and(|uses| uses.first == i);
+        let is_last = last[from.0 as usize] == i;
         let (from, to) = (schedule.buffer(from), schedule.buffer(to));
         let is_it = from.place == Place::Param(param) && to.place == Place::Output(output);
-        is_it && ends && begins && from.ty == to.ty && !from.ty.is_stack()
+        is_it && is_last && from.ty == to.ty && !from.ty.is_stack()
     })
 }
