@@ -9,6 +9,7 @@
 //! This crate knows no op by name except those that hold programs or contracts: it asks ops for their rules.
 #![forbid(unsafe_code)]
 
+mod backward;
 mod batch;
 mod control;
 mod custom;
@@ -21,6 +22,7 @@ mod transpose;
 mod verify_linear;
 mod work;
 
+pub use backward::{AtHand, Backward};
 pub use batch::batch;
 pub use custom::Contracts;
 pub use derive::{Linearization, grad, hvp, jvp, linearize, transpose, value_and_grad, vjp};

@@ -7,7 +7,7 @@ use crate::eval::control::{Run, branch, forward, looping};
 use crate::view::{View, ViewMut};
 use pullback_ir::passes::Evaluate;
 use pullback_ir::program::Node;
-use pullback_ir::{DType, Literal, Op, Program, Value};
+use pullback_ir::{DType, Literal, Loc, Op, Program, Value};
 use slotmap::SecondaryMap;
 use smallvec::{SmallVec, smallvec};
 
@@ -161,20 +161,32 @@ fn shared(operands: &[&Array]) -> Vec<Array> {
 }
 
 fn check_finite(node: &Node, operands: &[&Array], results: &[Array]) -> Result<(), RuntimeError> {
-    for (i, result) in results.iter().enumerate() {
-        let Some((position, value)) = floats(result).enumerate().find(|(_, x)| !x.is_finite()) else {
-            continue;
-        };
-        return Err(RuntimeError::NonFinite(Box::new(NonFinite {
-            op: node.op.name(),
-            loc: node.loc,
-            result: i,
-            index: unravel(position, result.shape()),
-            value,
-            operands: operands.iter().map(|&operand| range(operand)).collect(),
-        })));
+    check(node.op.name(), node.loc, operands, results)
+}
+
+/// Fails with [`RuntimeError::NonFinite`] if one of the results of an op is an infinity or NaN.
+pub fn check_results(
+    op: &'static str,
+    loc: Loc,
+    operands: &[Array],
+    results: &[Array],
+) -> Result<(), RuntimeError> {
+    check(op, loc, &operands.iter().collect::<Vec<_>>(), results)
+}
+
+fn check(op: &'static str, loc: Loc, operands: &[&Array], results: &[Array]) -> Result<(), RuntimeError> {
+    for (result, array) in results.iter().enumerate() {
+        let Some((index, value)) = first_non_finite(array) else { continue };
+        let operands = operands.iter().map(|&operand| range(operand)).collect();
+        return Err(RuntimeError::NonFinite(Box::new(NonFinite { op, loc, result, index, value, operands })));
     }
     Ok(())
+}
+
+/// The first element, in row-major order, that is an infinity or NaN: its index and value. Only floats have such.
+pub fn first_non_finite(array: &Array) -> Option<(Vec<usize>, f64)> {
+    let (position, value) = floats(array).enumerate().find(|(_, x)| !x.is_finite())?;
+    Some((unravel(position, array.shape()), value))
 }
 
 fn range(array: &Array) -> OperandRange {
@@ -208,7 +220,7 @@ mod tests {
     use pullback_ir::ops::index::IndexMode;
     use pullback_ir::ops::index::dynamic_update_slice::DynamicUpdateSlice;
     use pullback_ir::ops::shape::reshape::Reshape;
-    use pullback_ir::{Builder, Loc, Shape, TensorType};
+    use pullback_ir::{Builder, Shape, TensorType};
     use std::sync::Arc;
 
     fn vector(n: usize) -> TensorType {

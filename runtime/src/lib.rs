@@ -18,5 +18,5 @@ pub mod view;
 
 pub use array::{Array, ArrayError, Difference, Element, Nested};
 pub use error::RuntimeError;
-pub use interpreter::{Interpreter, interpret, interpret_checked};
+pub use interpreter::{Interpreter, check_results, first_non_finite, interpret, interpret_checked};
 pub use view::{View, ViewMut};

@@ -1,9 +1,11 @@
 //! Giving an op, or a whole program, to its operands: recorded in the newest trace among them, or run at once.
 
+use crate::eager;
 use crate::error::Error;
 use crate::execute;
 use crate::tensor::{State, Tensor};
 use crate::trace::{Trace, newest};
+use pullback_ir::ops::control::call::Call;
 use pullback_ir::{Builder, Loc, Op, Program, Value};
 use pullback_runtime::Array;
 use std::sync::Arc;
@@ -28,8 +30,9 @@ pub(crate) fn apply_all(op: Op, operands: &[&Tensor], at: Loc) -> Result<Vec<Ten
             |trace, builder, values| wrap(trace, builder, values, at),
         ),
         None => {
-            let results = execute::run_op(&op, &arrays(operands)?, at)?;
-            Ok(results.into_iter().map(Tensor::from_array).collect())
+            let arrays = arrays(operands)?;
+            let results = execute::run_op(&op, &arrays, at)?;
+            Ok(finished(|| op, operands, &arrays, results, at))
         }
     }
 }
@@ -45,10 +48,25 @@ pub(crate) fn apply_program(program: &Program, inputs: &[&Tensor], at: Loc) -> R
             |trace, builder, values| wrap(trace, builder, values, at),
         ),
         None => {
-            let results = execute::run(program, &arrays(inputs)?)?;
-            Ok(results.into_iter().map(Tensor::from_array).collect())
+            let arrays = arrays(inputs)?;
+            let results = execute::run(program, &arrays)?;
+            Ok(finished(|| Call::new(Arc::new(program.clone())).into(), inputs, &arrays, results, at))
         }
     }
+}
+
+/// The results of an op that has been run, with their history if it is to be recorded.
+pub(crate) fn finished(
+    op: impl FnOnce() -> Op,
+    operands: &[&Tensor],
+    arrays: &[Array],
+    results: Vec<Array>,
+    at: Loc,
+) -> Vec<Tensor> {
+    if eager::is_live(operands) {
+        return eager::record(op(), operands, arrays, results, at);
+    }
+    results.into_iter().map(Tensor::from_array).collect()
 }
 
 /// A tensor that becomes a value of this trace.
@@ -78,7 +96,8 @@ fn first_failure(tensors: &[&Tensor]) -> Result<(), Error> {
 pub(crate) fn arrays(tensors: &[&Tensor]) -> Result<Vec<Array>, Error> {
     let array = |tensor: &&Tensor| match &tensor.0 {
         State::Concrete(array) => Ok(array.clone()),
-        State::Leaf(_) | State::Traced(_) | State::Failed(_) => tensor.array(),
+        State::Live(live) => Ok(live.array.clone()),
+        State::Leaf(_) | State::Param(_) | State::Traced(_) | State::Failed(_) => tensor.array(),
     };
     tensors.iter().map(array).collect()
 }

@@ -1,6 +1,7 @@
 //! Everything that can go wrong for a user, in one type. Each text says what was wrong, with which types, where, and
 //! what to do about it.
 
+use crate::eager::EagerError;
 use pullback_autodiff::AdError;
 use pullback_ir::{DType, Loc, Problem, TensorType, TypeError};
 use pullback_lower::LowerError;
@@ -26,6 +27,9 @@ pub enum Error {
     /// A program could not be compiled.
     #[error(transparent)]
     Lower(#[from] LowerError),
+    /// A live tensor could not give or take a gradient.
+    #[error(transparent)]
+    Eager(#[from] EagerError),
     /// A number was asked of a tensor that has none yet.
     #[error(
         "ValueUnknownWhileTracing: the value of {ty} made at {made} is asked for at {asked}, but {transform} (at \

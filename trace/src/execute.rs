@@ -1,27 +1,34 @@
 //! Running programs and single ops on arrays.
 
-use crate::apply::{apply_program, arrays};
+use crate::apply::{apply_program, arrays, finished};
+use crate::eager::is_checked;
 use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::trace::newest;
+use pullback_ir::ops::control::call::Call;
 use pullback_ir::{Loc, Op, Program};
 use pullback_lower::{Direct, Executable, Options, lower};
 use pullback_runtime::eval::evaluate_arrays;
-use pullback_runtime::{Array, Element, RuntimeError, interpret};
-use std::sync::OnceLock;
+use pullback_runtime::{Array, Element, RuntimeError, check_results, interpret, interpret_checked};
+use std::sync::{Arc, OnceLock};
 
 /// The results of one op.
 pub(crate) fn run_op(op: &Op, operands: &[Array], loc: Loc) -> Result<Vec<Array>, Error> {
-    evaluate_arrays(op, loc, operands).map_err(from_runtime)
+    let results = evaluate_arrays(op, loc, operands).map_err(from_runtime)?;
+    if is_checked() {
+        check_results(op.name(), loc, operands, &results).map_err(from_runtime)?;
+    }
+    Ok(results)
 }
 
 /// The outputs of a program.
 pub(crate) fn run(program: &Program, arguments: &[Array]) -> Result<Vec<Array>, Error> {
-    interpret(program, arguments).map_err(from_runtime)
+    let run = if is_checked() { interpret_checked } else { interpret };
+    run(program, arguments).map_err(from_runtime)
 }
 
 /// A refused op is the same error whether it was recorded or run.
-fn from_runtime(error: RuntimeError) -> Error {
+pub(crate) fn from_runtime(error: RuntimeError) -> Error {
     match error {
         RuntimeError::Type(error) => Error::Type(error),
         error => Error::Runtime(error),
@@ -58,11 +65,12 @@ impl Executor {
 
     /// The outputs: computed if the inputs are concrete, recorded if some are traced.
     pub(crate) fn call(&self, inputs: &[&Tensor], at: Loc) -> Result<Vec<Tensor>, Error> {
-        if self.backend == Backend::Interpreted || newest(inputs).is_some() {
+        if self.backend == Backend::Interpreted || newest(inputs).is_some() || is_checked() {
             return apply_program(&self.program, inputs, at);
         }
-        let outputs = self.code()?.call(&arrays(inputs)?).map_err(from_runtime)?;
-        Ok(outputs.into_iter().map(Tensor::from_array).collect())
+        let arrays = arrays(inputs)?;
+        let outputs = self.code()?.call(&arrays).map_err(from_runtime)?;
+        Ok(finished(|| Call::new(Arc::new(self.program.clone())).into(), inputs, &arrays, outputs, at))
     }
 
     /// The program as a function of numbers, its last parameters set to these tensors.

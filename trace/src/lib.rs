@@ -11,6 +11,7 @@ extern crate self as pullback;
 mod apply;
 pub mod control;
 pub mod custom;
+pub mod eager;
 mod error;
 mod execute;
 mod gradcheck;

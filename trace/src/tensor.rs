@@ -1,5 +1,6 @@
 //! The tensor users compute with: cheap to clone, `Send + Sync`.
 
+use crate::eager::{Live, Param};
 use crate::error::Error;
 use crate::execute;
 use crate::trace::Traced;
@@ -25,6 +26,10 @@ pub(crate) enum State {
     Concrete(Array),
     /// Numbers that an op without operands gives, such as zeros: recorded as that op.
     Leaf(Arc<Leaf>),
+    /// A parameter of eager use.
+    Param(Arc<Param>),
+    /// Numbers with a history.
+    Live(Live),
     /// A value of a program being recorded.
     Traced(Arc<Traced>),
     /// The first error.
@@ -186,7 +191,7 @@ impl Tensor {
     pub fn error(&self) -> Option<&Error> {
         match &self.0 {
             State::Failed(error) => Some(error),
-            State::Concrete(_) | State::Leaf(_) | State::Traced(_) => None,
+            State::Concrete(_) | State::Leaf(_) | State::Param(_) | State::Live(_) | State::Traced(_) => None,
         }
     }
 
@@ -194,7 +199,7 @@ impl Tensor {
     pub fn ok(self) -> Result<Tensor, Error> {
         match self.0 {
             State::Failed(error) => Err(Error::Shared(error)),
-            State::Concrete(_) | State::Leaf(_) | State::Traced(_) => Ok(self),
+            State::Concrete(_) | State::Leaf(_) | State::Param(_) | State::Live(_) | State::Traced(_) => Ok(self),
         }
     }
 
@@ -208,6 +213,8 @@ impl Tensor {
         match &self.0 {
             State::Concrete(array) => Ok(array.ty()),
             State::Leaf(leaf) => Ok(&leaf.ty),
+            State::Param(param) => Ok(&param.ty),
+            State::Live(live) => Ok(live.array.ty()),
             State::Traced(traced) => Ok(&traced.ty),
             State::Failed(error) => Err(Error::Shared(error.clone())),
         }
@@ -249,6 +256,8 @@ impl Tensor {
         match &self.0 {
             State::Concrete(array) => Ok(array.clone()),
             State::Leaf(leaf) => leaf.array(),
+            State::Param(param) => Ok(param.value()),
+            State::Live(live) => Ok(live.array.clone()),
             State::Traced(traced) => traced.array(Loc::caller()),
             State::Failed(error) => Err(Error::Shared(error.clone())),
         }
@@ -286,6 +295,8 @@ impl fmt::Display for Tensor {
                 Ok(array) => array.fmt(formatter),
                 Err(error) => write!(formatter, "failed: {error}"),
             },
+            State::Param(param) => param.value().fmt(formatter),
+            State::Live(live) => live.array.fmt(formatter),
             State::Traced(traced) => write!(formatter, "traced {}", traced.ty),
             State::Failed(error) => write!(formatter, "failed: {error}"),
         }

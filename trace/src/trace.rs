@@ -40,6 +40,10 @@ struct Recording {
 pub(crate) enum Origin {
     /// The elements at this address, which the capture keeps alive.
     Array(usize, TensorType),
+    /// The parameter at this address, which the capture keeps alive.
+    Param(usize),
+    /// The result of this number of the op at this address, likewise.
+    Live(usize, usize),
     /// A value of another trace.
     Value(u64, Value),
 }
@@ -147,7 +151,7 @@ impl Trace {
 pub(crate) fn newest(tensors: &[&Tensor]) -> Option<Arc<Trace>> {
     let traces = tensors.iter().filter_map(|tensor| match &tensor.0 {
         State::Traced(traced) => Some(&traced.trace),
-        State::Concrete(_) | State::Leaf(_) | State::Failed(_) => None,
+        State::Concrete(_) | State::Leaf(_) | State::Param(_) | State::Live(_) | State::Failed(_) => None,
     });
     traces.max_by_key(|trace| trace.id).cloned()
 }
@@ -164,6 +168,13 @@ impl Recording {
             State::Concrete(array) => {
                 let address = array.view().bytes().as_ptr() as usize;
                 Ok(self.capture(Origin::Array(address, array.ty().clone()), array.ty(), tensor))
+            }
+            State::Param(param) => {
+                Ok(self.capture(Origin::Param(Arc::as_ptr(param) as usize), &param.ty, tensor))
+            }
+            State::Live(live) => {
+                let origin = Origin::Live(Arc::as_ptr(&live.made) as usize, live.result);
+                Ok(self.capture(origin, live.array.ty(), tensor))
             }
             State::Leaf(leaf) => Ok(self.builder.one(leaf.op.clone(), &[])?),
             State::Failed(error) => Err(Error::Shared(error.clone())),
@@ -184,7 +195,7 @@ impl Recording {
             if !self.values.contains_key(&param) {
                 let array = match &input.0 {
                     State::Traced(outer) => outer.array(asked)?,
-                    State::Concrete(_) | State::Leaf(_) | State::Failed(_) => input.array()?,
+                    _ => input.array()?,
                 };
                 self.values.insert(param, array);
             }
@@ -237,7 +248,7 @@ impl Tensor {
         let leaf = Tensor::leaf(op);
         match &self.0 {
             State::Traced(traced) => crate::apply::record_in(&traced.trace, &leaf, Loc::caller()),
-            State::Concrete(_) | State::Leaf(_) | State::Failed(_) => leaf,
+            State::Concrete(_) | State::Leaf(_) | State::Param(_) | State::Live(_) | State::Failed(_) => leaf,
         }
     }
 }

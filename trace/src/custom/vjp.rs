@@ -3,6 +3,7 @@
 use super::rule::{Site, custom_rule, with_zeros};
 use crate::apply::{apply_all, apply_program};
 use crate::control::body::share;
+use crate::eager::is_live;
 use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::trace::{Recorded, newest};
@@ -130,7 +131,7 @@ where
         let leaves = tree::leaves(arguments);
         let (output, function) = site.record_function(&self.function, arguments)?;
         let inputs: Vec<&Tensor> = leaves.iter().copied().chain(function.captures.values()).collect();
-        if newest(&inputs).is_none() {
+        if newest(&inputs).is_none() && !is_live(&inputs) {
             return tree::unflatten(&output, apply_program(&function.program, &inputs, at)?);
         }
         let (kept, forward) = self.forward(arguments, &output)?;
