@@ -32,7 +32,10 @@ pub(crate) fn apply_all(op: Op, operands: &[&Tensor], at: Loc) -> Result<Vec<Ten
         None => {
             let arrays = arrays(operands)?;
             let results = execute::run_op(&op, &arrays, at)?;
-            Ok(finished(|| op, operands, &arrays, results, at))
+            if eager::is_live(operands) {
+                return Ok(eager::record(op, operands, arrays, results, at));
+            }
+            Ok(results.into_iter().map(Tensor::from_array).collect())
         }
     }
 }
@@ -50,23 +53,24 @@ pub(crate) fn apply_program(program: &Program, inputs: &[&Tensor], at: Loc) -> R
         None => {
             let arrays = arrays(inputs)?;
             let results = execute::run(program, &arrays)?;
-            Ok(finished(|| Call::new(Arc::new(program.clone())).into(), inputs, &arrays, results, at))
+            Ok(called(program, inputs, arrays, results, at))
         }
     }
 }
 
-/// The results of an op that has been run, with their history if it is to be recorded.
-pub(crate) fn finished(
-    op: impl FnOnce() -> Op,
-    operands: &[&Tensor],
-    arrays: &[Array],
-    results: Vec<Array>,
+/// The outputs of a program that has been run, with the call of it as their history if that is to be recorded.
+pub(crate) fn called(
+    program: &Program,
+    inputs: &[&Tensor],
+    arrays: Vec<Array>,
+    outputs: Vec<Array>,
     at: Loc,
 ) -> Vec<Tensor> {
-    if eager::is_live(operands) {
-        return eager::record(op(), operands, arrays, results, at);
+    if eager::is_live(inputs) {
+        let call = Call::new(Arc::new(program.clone()));
+        return eager::record(call.into(), inputs, arrays, outputs, at);
     }
-    results.into_iter().map(Tensor::from_array).collect()
+    outputs.into_iter().map(Tensor::from_array).collect()
 }
 
 /// A tensor that becomes a value of this trace.

@@ -1,16 +1,15 @@
 //! Running programs and single ops on arrays.
 
-use crate::apply::{apply_program, arrays, finished};
+use crate::apply::{apply_program, arrays, called};
 use crate::eager::is_checked;
 use crate::error::Error;
 use crate::tensor::Tensor;
 use crate::trace::newest;
-use pullback_ir::ops::control::call::Call;
 use pullback_ir::{Loc, Op, Program};
 use pullback_lower::{Direct, Executable, Options, lower};
 use pullback_runtime::eval::evaluate_arrays;
 use pullback_runtime::{Array, Element, RuntimeError, check_results, interpret, interpret_checked};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// The results of one op.
 pub(crate) fn run_op(op: &Op, operands: &[Array], loc: Loc) -> Result<Vec<Array>, Error> {
@@ -70,7 +69,7 @@ impl Executor {
         }
         let arrays = arrays(inputs)?;
         let outputs = self.code()?.call(&arrays).map_err(from_runtime)?;
-        Ok(finished(|| Call::new(Arc::new(self.program.clone())).into(), inputs, &arrays, outputs, at))
+        Ok(called(&self.program, inputs, arrays, outputs, at))
     }
 
     /// The program as a function of numbers, its last parameters set to these tensors.

@@ -9,6 +9,7 @@ use crate::eager::plan::plan;
 use crate::eager::scope::enable_grad;
 use crate::error::Error;
 use crate::tensor::{State, Tensor};
+use crate::tree::{self, Tree};
 use pullback_ir::ops::control::barrier::Barrier;
 use pullback_ir::{Loc, Shape, TensorType};
 use pullback_runtime::Array;
@@ -161,4 +162,27 @@ fn batch(
 
 fn with_lanes(ty: &TensorType, lanes: usize) -> TensorType {
     ty.with_shape(std::iter::once(lanes).chain(ty.shape.iter().copied()).collect::<Shape>())
+}
+
+/// The accumulated gradients of a tree of parameters, in its structure; zeros where there is none. What is no float is
+/// handed on as it is.
+///
+/// ```
+/// use pullback_trace::{Tensor, eager};
+///
+/// let line = (Tensor::param(2.0), Tensor::param(1.0));
+/// (&line.0 * 3.0).backward()?;
+/// let (slope, offset) = eager::gradients(&line)?;
+/// assert_eq!((slope.item::<f64>()?, offset.item::<f64>()?), (3.0, 0.0));
+/// # Ok::<(), pullback_trace::Error>(())
+/// ```
+pub fn gradients<T: Tree>(parameters: &T) -> Result<T, Error> {
+    let gradient = |tensor: &&Tensor| {
+        if !tensor.dtype()?.is_float() {
+            return Ok((*tensor).clone());
+        }
+        Ok(tensor.grad()?.unwrap_or_else(|| tensor.zeros_like()))
+    };
+    let found = tree::leaves(parameters).iter().map(gradient).collect::<Result<_, Error>>()?;
+    tree::unflatten(parameters, found)
 }

@@ -12,7 +12,7 @@ use pullback_ir::{Builder, Loc, Op, Value};
 use pullback_runtime::Array;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// A result of an op that was recorded.
@@ -140,30 +140,34 @@ thread_local! {
 }
 
 /// The results of an op that has been run on these operands, at least one of which is live.
-pub(crate) fn record(op: Op, operands: &[&Tensor], arrays: &[Array], results: Vec<Array>, loc: Loc) -> Vec<Tensor> {
+pub(crate) fn record(op: Op, operands: &[&Tensor], arrays: Vec<Array>, results: Vec<Array>, loc: Loc) -> Vec<Tensor> {
     if !results.iter().any(|array| array.dtype().is_float()) {
         return results.into_iter().map(Tensor::from_array).collect();
     }
-    let saved = saved(&op, operands, arrays);
+    let saved = saved(&op, operands, &arrays);
     let mut order = ORDER.get();
     let inputs = operands.iter().zip(arrays).enumerate().map(|(i, (tensor, array))| match &tensor.0 {
-        State::Param(param) => Operand::Param(param.clone(), revision(param, array)),
+        State::Param(param) => Operand::Param(param.clone(), revision(param, &array)),
         State::Live(live) => {
             order = order.max(live.made.order);
-            let value = saved.operands.get(i).then(|| array.clone());
+            let value = saved.operands.get(i).then_some(array);
             Operand::Result { made: live.made.clone(), result: live.result, value }
         }
         State::Leaf(leaf) => Operand::Leaf(leaf.clone()),
-        State::Concrete(_) | State::Traced(_) | State::Failed(_) => Operand::Constant(array.clone()),
+        State::Concrete(_) | State::Traced(_) | State::Failed(_) => Operand::Constant(array),
     });
     let inputs = inputs.collect();
     order += 1;
     ORDER.set(order);
     let kept = results.iter().enumerate().filter(|(i, _)| saved.results.get(*i));
     let kept = kept.map(|(i, array)| (i, array.clone())).collect();
-    let name = op.name();
-    let history = Mutex::new(Some(History { op, operands: inputs, results: kept }));
-    let made = Arc::new(Made { op: name, loc, order, history, retained: OnceLock::new() });
+    let made = Arc::new(Made {
+        op: op.name(),
+        loc,
+        order,
+        history: Mutex::new(Some(History { op, operands: inputs, results: kept })),
+        retained: OnceLock::new(),
+    });
     let wrap = |(result, array): (usize, Array)| {
         if !array.dtype().is_float() {
             return Tensor::from_array(array);
@@ -207,14 +211,14 @@ struct Saved {
     results: Few,
 }
 
-/// Ops seen lately, with the operands that were live, and what they save.
-type Known = IndexMap<u64, (Op, Few, Saved), BuildHasherDefault<FxHasher>>;
+/// An op seen lately, with the operands that were live, and what it saves.
+type Known = Option<(Op, Few, Saved)>;
 
-/// More ops than a program has kinds of; a program of more begins anew.
-const KNOWN: usize = 1024;
+/// More ops than a program has kinds of. Those whose hashes meet in one place are asked again and again.
+const KNOWN: usize = 256;
 
 thread_local! {
-    static SAVED: RefCell<Known> = RefCell::default();
+    static SAVED: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
 }
 
 /// What the derivative of an op needs of it, remembered from the last time.
@@ -223,9 +227,12 @@ fn saved(op: &Op, operands: &[&Tensor], arrays: &[Array]) -> Saved {
     operands.iter().enumerate().filter(|(_, tensor)| tensor.requires_grad()).for_each(|(i, _)| live.insert(i));
     let mut hasher = FxHasher::default();
     (op, live).hash(&mut hasher);
-    let key = hasher.finish();
+    let place = hasher.finish() as usize % KNOWN;
     SAVED.with_borrow_mut(|known| {
-        if let Some((other, lives, saved)) = known.get(&key)
+        if known.is_empty() {
+            known.resize(KNOWN, None);
+        }
+        if let Some((other, lives, saved)) = &known[place]
             && *lives == live
             && other == op
         {
@@ -233,10 +240,7 @@ fn saved(op: &Op, operands: &[&Tensor], arrays: &[Array]) -> Saved {
         }
         let all = Saved { operands: Few::ALL, results: Few::ALL };
         let saved = ask(op, live, arrays).unwrap_or(all);
-        if known.len() >= KNOWN {
-            known.clear();
-        }
-        known.insert(key, (op.clone(), live, saved));
+        known[place] = Some((op.clone(), live, saved));
         saved
     })
 }

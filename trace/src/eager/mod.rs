@@ -37,7 +37,7 @@ mod scope;
 
 pub use backward::{Node, Pass, Retain};
 pub use error::EagerError;
-pub use functional::{Seeds, grad};
+pub use functional::{Seeds, grad, gradients};
 pub(crate) use graph::{Live, is_live, record};
 pub(crate) use param::Param;
 pub use param::Reset;
