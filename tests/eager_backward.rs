@@ -11,6 +11,7 @@ use pullback::prelude::*;
 use pullback::transform::Keep;
 use pullback::{eager, random};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 
 fn gradient(x: &Tensor) -> Vec<f64> {
     vec(&x.grad().unwrap().expect("there is a gradient"))
@@ -246,10 +247,7 @@ fn e11_updates_make_operands_stale() {
     let alias = p.clone();
     alias.update(|p| p * 2.0).unwrap();
     let error = refused(y.backward());
-    assert!(
-        matches!(error, EagerError::StaleOperand { operand: 0, recorded: 0, current: 1, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, EagerError::StaleOperand { operand: 0, recorded: 0, current: 1, .. }), "{error}");
     assert!(error.to_string().contains("tests/eager_backward.rs"), "{error}");
     assert!(has_none(&p) && vec(&p) == [2.0, 4.0] && p.revision() == Some(1));
     // Forward, backward, update.
@@ -281,11 +279,11 @@ fn e12_gradients_as_results() {
     assert_eq!(none[0].as_ref().unwrap().shape().unwrap()[..], [0, 2]);
     // Several outputs, and an input that is an output.
     let (total, other) = (y.sum(), x.sum());
-    let found = eager::grad(&[&total, &other, &x], &[&x], Seeds::Each(&[
-        &Tensor::from(1.0),
-        &Tensor::from(100.0),
-        &floats(&[1000.0, 1000.0]),
-    ]));
+    let found = eager::grad(
+        &[&total, &other, &x],
+        &[&x],
+        Seeds::Each(&[&Tensor::from(1.0), &Tensor::from(100.0), &floats(&[1000.0, 1000.0])]),
+    );
     assert_eq!(vec(found.unwrap()[0].as_ref().unwrap()), [1106.0, 1132.0]);
     for (seeds, text) in [
         (Seeds::Ones, "SeedRequired"),
@@ -427,6 +425,62 @@ fn functions_of_transforms_are_one_op_of_the_history() {
     looped.sum().backward().unwrap();
     let expected: Vec<f64> = [0.5f64, 1.5].iter().map(|x| 4.0 * x * x * x).collect();
     assert_close(&gradient(&x), &expected, 1e-15);
+}
+
+#[test]
+fn hooks_see_and_replace_what_flows_back() {
+    let x = Tensor::param([1.0, 2.0]);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    // Interpreted at first, then compiled.
+    for pass in 1..=3 {
+        let h = &x * 3.0;
+        h.retain_grad(true);
+        let log = seen.clone();
+        h.add_hook(move |ct| {
+            log.lock().unwrap().push(vec(ct));
+            None
+        })
+        .unwrap();
+        h.add_hook(|ct| Some(ct * 10.0)).unwrap();
+        let removed = h.add_hook(|_| panic!("not here any more")).unwrap();
+        h.remove_hook(&removed);
+        // Both uses are summed before.
+        (&h * &floats(&[1.0, 2.0]) + &h).sum().backward().unwrap();
+        assert_eq!(gradient(&h), [20.0, 30.0]);
+        assert_eq!(gradient(&x), [60.0 * pass as f64, 90.0 * pass as f64]);
+    }
+    assert_eq!(*seen.lock().unwrap(), [[2.0, 3.0]; 3]);
+    // On a parameter; two equal results have hooks of their own; gradients as results go without.
+    let p = Tensor::param([1.0]);
+    p.add_hook(|ct| Some(ct + 0.5)).unwrap();
+    let (a, b) = (&p * 2.0, &p * 2.0);
+    a.add_hook(|ct| Some(ct * 100.0)).unwrap();
+    let y = (&a + &b).sum();
+    assert_eq!(vec(eager::grad(&[&y], &[&p], Seeds::Ones).unwrap()[0].as_ref().unwrap()), [4.0]);
+    y.backward_with(Retain::Graph).unwrap();
+    assert_eq!(gradient(&p), [202.5]);
+    // What goes wrong in one changes nothing.
+    let wrong = a.add_hook(|ct| Some(ct.sum())).unwrap();
+    let error = y.backward_with(Retain::Graph).unwrap_err().to_string();
+    assert!(error.contains("the hook returned f64[] for a gradient of type f64[1]"), "{error}");
+    a.remove_hook(&wrong);
+    a.add_hook(|_| panic!("on purpose")).unwrap();
+    assert!(y.backward_with(Retain::Graph).unwrap_err().to_string().contains("on purpose"));
+    assert_eq!(gradient(&p), [202.5]);
+    assert!(Tensor::from(1.0).add_hook(|_| None).is_err());
+}
+
+#[test]
+fn hooks_may_run_passes_of_their_own() {
+    let (x, other) = (Tensor::param(2.0), Tensor::param(5.0));
+    let inner = other.clone();
+    x.add_hook(move |ct| {
+        eager::enable_grad(|| (&inner * ct).backward()).unwrap();
+        None
+    })
+    .unwrap();
+    (&x * 3.0).backward().unwrap();
+    assert_eq!((gradient(&x), gradient(&other)), (vec![3.0], vec![3.0]));
 }
 
 #[test]

@@ -40,7 +40,10 @@ impl Net {
 
 fn batch(i: u64) -> (Tensor, Tensor) {
     let [x, labels] = random::split(&random::key(100 + i));
-    (random::normal(&x, DType::F32, [8, 5]), (random::uniform(&labels, DType::F32, [8]) * 3.0).to_dtype(DType::I64))
+    (
+        random::normal(&x, DType::F32, [8, 5]),
+        (random::uniform(&labels, DType::F32, [8]) * 3.0).to_dtype(DType::I64),
+    )
 }
 
 /// Gradient descent on live tensors.
@@ -115,7 +118,9 @@ fn a_structure_that_comes_again_is_compiled() {
 fn a_thousand_threads_train() {
     let due = descend(&Net::new(2).live(), 3).unwrap();
     let threads: Vec<_> = (0..1000)
-        .map(|_| std::thread::Builder::new().stack_size(1 << 19).spawn(|| descend(&Net::new(2).live(), 3)).unwrap())
+        .map(|_| {
+            std::thread::Builder::new().stack_size(1 << 19).spawn(|| descend(&Net::new(2).live(), 3)).unwrap()
+        })
         .collect();
     for thread in threads {
         assert_eq!(thread.join().unwrap().unwrap(), due);

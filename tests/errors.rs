@@ -367,3 +367,24 @@ fn forward_mode_through_rules_that_are_not_linear() {
     refused!(jvp(in_a_loop).call((&x,), (&x,)));
     assert_eq!(jacrev(clip).call((&x,)).unwrap().item::<f64>().unwrap(), 1.0);
 }
+
+#[test]
+fn live_tensors() {
+    use pullback::eager::{self, Pass, Retain, Seeds, checked};
+    let x = Tensor::param([1.0, 2.0]);
+    let y = &x * 2.0;
+    refused!(y.backward());
+    refused!(y.backward_with(&zeros([3])));
+    refused!(zeros([2]).backward());
+    refused!(checked(|| y.backward_with(Pass::seed(&Tensor::from([1.0, f64::NAN])))));
+    refused!(eager::grad(&[&y], &[&x], Seeds::Batch(&[&zeros([3])])));
+    y.backward_with(Pass::seed(&zeros([2])).retain(Retain::Nothing)).unwrap();
+    refused!((&y + 1.0).sum().backward());
+    let z = x.exp().sum();
+    refused!(x.set_data(&zeros([3])));
+    x.set_data(&zeros([2])).unwrap();
+    refused!(z.backward());
+    refused!(y.update(|y| y + 1.0));
+    refused!(Tensor::from([1i32]).grad());
+    refused!(Tensor::param([true]).ok());
+}

@@ -199,7 +199,9 @@ impl Tensor {
     pub fn ok(self) -> Result<Tensor, Error> {
         match self.0 {
             State::Failed(error) => Err(Error::Shared(error)),
-            State::Concrete(_) | State::Leaf(_) | State::Param(_) | State::Live(_) | State::Traced(_) => Ok(self),
+            State::Concrete(_) | State::Leaf(_) | State::Param(_) | State::Live(_) | State::Traced(_) => {
+                Ok(self)
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Backward passes over the history of live tensors. A pass changes nothing until all of it has succeeded.
 
 use crate::eager::error::EagerError;
-use crate::eager::gather::{Asked, Gathered, Site, gather};
+use crate::eager::gather::{Asked, Gathered, Site, Sites, gather};
 use crate::eager::graph::{Live, Made};
 use crate::eager::param::{Param, ParamState};
 use crate::eager::plan::plan;
@@ -135,7 +135,8 @@ impl Tensor {
                 Commit { params: vec![(param.clone(), seed)], sites: Vec::new(), released: &[] }.run(asked)
             }
             State::Concrete(_) | State::Leaf(_) | State::Traced(_) | State::Failed(_) => {
-                Err(EagerError::NoHistory { function: "backward", ty: self.ty()?.clone(), at: asked.at }.into())
+                Err(EagerError::NoHistory { function: "backward", ty: self.ty()?.clone(), at: asked.at }
+                    .into())
             }
         }
     }
@@ -195,7 +196,7 @@ fn run(
     sites: &dyn Fn(&Made) -> Vec<usize>,
 ) -> Result<(), Error> {
     let lives: Vec<&Live> = roots.iter().map(|(live, _)| *live).collect();
-    let gathered = gather(&lives, asked, sites)?;
+    let gathered = gather(&lives, asked, Sites { results: sites, hooks: true })?;
     let plan = plan(&gathered, roots.len(), None)?;
     let found = plan.run(&gathered, roots.iter().map(|(_, seed)| seed.clone()).collect())?;
     let Gathered { params, sites, made, .. } = gathered;

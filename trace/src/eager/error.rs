@@ -86,7 +86,9 @@ pub enum EagerError {
         at: Loc,
     },
     /// An integer or bool tensor has no gradient.
-    #[error("NotDifferentiable: {function} (at {at}): a tensor of type {ty} has no gradient, only floats have; convert it first")]
+    #[error(
+        "NotDifferentiable: {function} (at {at}): a tensor of type {ty} has no gradient, only floats have; convert it first"
+    )]
     NotDifferentiable {
         /// The function.
         function: &'static str,

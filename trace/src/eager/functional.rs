@@ -3,7 +3,7 @@
 use crate::apply::apply;
 use crate::eager::backward::seed_of;
 use crate::eager::error::EagerError;
-use crate::eager::gather::{Asked, Gathered, Site, gather};
+use crate::eager::gather::{Asked, Gathered, Site, Sites, gather};
 use crate::eager::graph::{Live, Made};
 use crate::eager::plan::plan;
 use crate::eager::scope::enable_grad;
@@ -27,7 +27,7 @@ pub enum Seeds<'a> {
 }
 
 /// The gradients of outputs by inputs, which are parameters or results on the way to the outputs; `None` by an input that
-/// no output depends on. No stored gradient is looked at or changed, and the graph is retained.
+/// no output depends on. No stored gradient is looked at or changed, no hook runs, and the graph is retained.
 ///
 /// ```
 /// use pullback_trace::eager::{Seeds, grad};
@@ -50,7 +50,10 @@ pub fn grad(outputs: &[&Tensor], inputs: &[&Tensor], seeds: Seeds<'_>) -> Result
     let (seeds, lanes) = arrays(outputs, seeds, asked)?;
     let roots: Vec<Live> = outputs.iter().map(|output| root(output, asked)).collect::<Result<_, _>>()?;
     let roots: Vec<&Live> = roots.iter().collect();
-    let mut gathered = gather(&roots, asked, &|made| results_among(inputs, made))?;
+    let mut gathered = {
+        let results = |made: &Made| results_among(inputs, made);
+        gather(&roots, asked, Sites { results: &results, hooks: false })?
+    };
     let places: Vec<Option<usize>> = inputs.iter().map(|input| place(&gathered, input)).collect();
     let mut wanted: Vec<usize> = places.iter().flatten().copied().collect();
     wanted.sort_unstable();
@@ -138,11 +141,7 @@ fn arrays(outputs: &[&Tensor], seeds: Seeds<'_>, asked: Asked) -> Result<(Vec<Ar
 }
 
 /// Batches of seeds, which all have as many lanes as the first.
-fn batch(
-    outputs: &[&Tensor],
-    seeds: &[&Tensor],
-    asked: Asked,
-) -> Result<(Vec<Array>, Option<usize>), Error> {
+fn batch(outputs: &[&Tensor], seeds: &[&Tensor], asked: Asked) -> Result<(Vec<Array>, Option<usize>), Error> {
     let mut lanes: Option<usize> = None;
     let mut arrays = Vec::with_capacity(seeds.len());
     for (output, seed) in outputs.iter().zip(seeds) {

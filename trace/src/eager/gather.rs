@@ -2,6 +2,7 @@
 
 use crate::eager::error::EagerError;
 use crate::eager::graph::{Live, Made, Operand, address};
+use crate::eager::hooks::{self, Hook};
 use crate::eager::param::Param;
 use crate::error::Error;
 use crate::tensor::Leaf;
@@ -36,6 +37,8 @@ pub(super) struct Gathered {
     pub(super) sites: Vec<Site>,
     /// The ops, in order.
     pub(super) made: Vec<Arc<Made>>,
+    /// The hooks on the way, by their numbers.
+    pub(super) hooks: Vec<Vec<Hook>>,
 }
 
 impl Gathered {
@@ -55,14 +58,19 @@ pub(super) struct Asked {
     pub(super) at: Loc,
 }
 
-/// The program of what the roots depend on. `sites` says which results of an op are sites.
-pub(super) fn gather(
-    roots: &[&Live],
-    asked: Asked,
-    sites: &dyn Fn(&Made) -> Vec<usize>,
-) -> Result<Gathered, Error> {
+/// What of an op is looked at besides parameters.
+#[derive(Clone, Copy)]
+pub(super) struct Sites<'a> {
+    /// Which of its results are sites.
+    pub(super) results: &'a dyn Fn(&Made) -> Vec<usize>,
+    /// Whether hooks run.
+    pub(super) hooks: bool,
+}
+
+/// The program of what the roots depend on.
+pub(super) fn gather(roots: &[&Live], asked: Asked, sites: Sites<'_>) -> Result<Gathered, Error> {
     let made = reachable(roots, asked)?;
-    let mut gathering = Gathering::default();
+    let mut gathering = Gathering { runs_hooks: sites.hooks, ..Gathering::default() };
     for made in &made {
         gathering.op(made, asked, sites)?;
     }
@@ -89,7 +97,9 @@ fn reachable(roots: &[&Live], asked: Asked) -> Result<Vec<Arc<Made>>, Error> {
                 continue;
             }
             if operand.history().is_none() {
-                return Err(released(operand, format!("operand {i} of {} at {}", made.op, made.loc), asked).into());
+                return Err(
+                    released(operand, format!("operand {i} of {} at {}", made.op, made.loc), asked).into()
+                );
             }
             found.insert(key(operand), operand.clone());
             due.push(operand.clone());
@@ -118,18 +128,16 @@ struct Gathering {
     arguments: Vec<Array>,
     saved: Map<Value, Array>,
     sites: Vec<(usize, Site)>,
+    runs_hooks: bool,
+    hooks: Vec<Vec<Hook>>,
 }
 
 impl Gathering {
-    fn op(
-        &mut self,
-        made: &Arc<Made>,
-        asked: Asked,
-        sites: &dyn Fn(&Made) -> Vec<usize>,
-    ) -> Result<(), Error> {
+    fn op(&mut self, made: &Arc<Made>, asked: Asked, sites: Sites<'_>) -> Result<(), Error> {
         let history = made.history();
         // Another thread may have been first since the op was found.
-        let history = history.as_ref().ok_or_else(|| released(made, "an op on the way".to_string(), asked))?;
+        let history =
+            history.as_ref().ok_or_else(|| released(made, "an op on the way".to_string(), asked))?;
         let mut operands = Values::new();
         for (i, operand) in history.operands.iter().enumerate() {
             operands.push(self.operand(made, i, operand)?);
@@ -139,8 +147,11 @@ impl Gathering {
         for (i, array) in &history.results {
             self.saved.entry(results[*i]).or_insert_with(|| array.clone());
         }
-        for result in sites(made) {
+        for result in (sites.results)(made) {
             results[result] = self.site(made, result, results[result])?;
+        }
+        for (result, hooks) in made.noted(|_, note| Some(note.hooks.clone())) {
+            results[result] = self.hooked(results[result], hooks)?;
         }
         self.results.insert(key(made), results);
         Ok(())
@@ -168,20 +179,26 @@ impl Gathering {
         param: &Arc<Param>,
         recorded: u64,
     ) -> Result<Value, Error> {
-        let (current, value) = {
+        let (current, value, hooks) = {
             let state = param.lock();
-            (state.revision, state.value.clone())
+            (state.revision, state.value.clone(), state.hooks.clone())
         };
         if current != recorded {
             let (op, ty) = (made.op, param.ty.clone());
-            return Err(EagerError::StaleOperand { operand, op, made: made.loc, ty, recorded, current }.into());
+            return Err(
+                EagerError::StaleOperand { operand, op, made: made.loc, ty, recorded, current }.into()
+            );
         }
         let address = Arc::as_ptr(param) as usize;
         if let Some((found, ..)) = self.params.get(&address) {
             return Ok(*found);
         }
         let number = self.arguments.len();
-        let found = self.argument(value);
+        let found = self.argument(value.clone());
+        if !hooks.is_empty() {
+            self.saved.insert(found, value);
+        }
+        let found = self.hooked(found, hooks)?;
         self.params.insert(address, (found, number, param.clone()));
         Ok(found)
     }
@@ -215,11 +232,27 @@ impl Gathering {
         let number = self.arguments.len();
         let nothing = self.argument(Array::from_literal(&nothing));
         let sum = self.builder.one(Binary::Add, &[value, nothing])?;
-        if let Some(array) = self.saved.get(&value).cloned() {
-            self.saved.insert(sum, array);
-        }
+        self.saved_alike(value, sum);
         self.sites.push((number, Site { made: made.clone(), result }));
         Ok(sum)
+    }
+
+    /// Lets hooks see what flows back through a value.
+    fn hooked(&mut self, value: Value, hooks: Vec<Hook>) -> Result<Value, Error> {
+        if hooks.is_empty() || !self.runs_hooks {
+            return Ok(value);
+        }
+        let seen = hooks::emit(&mut self.builder, value, self.hooks.len())?;
+        self.hooks.push(hooks);
+        self.saved_alike(value, seen);
+        Ok(seen)
+    }
+
+    /// What was saved of a value is saved of another one that equals it.
+    fn saved_alike(&mut self, value: Value, other: Value) {
+        if let Some(array) = self.saved.get(&value).cloned() {
+            self.saved.insert(other, array);
+        }
     }
 
     fn finish(self, roots: &[&Live], made: Vec<Arc<Made>>) -> Result<Gathered, Error> {
@@ -230,6 +263,15 @@ impl Gathering {
         let numbers = self.params.values().map(|(_, number, _)| *number);
         let wrt = numbers.chain(sited).collect();
         let params = self.params.into_values().map(|(_, _, param)| param).collect();
-        Ok(Gathered { program, arguments: self.arguments, outputs, wrt, params, sites, made })
+        Ok(Gathered {
+            program,
+            arguments: self.arguments,
+            outputs,
+            wrt,
+            params,
+            sites,
+            made,
+            hooks: self.hooks,
+        })
     }
 }

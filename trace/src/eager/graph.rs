@@ -1,17 +1,18 @@
 //! The history of live tensors: each result holds the op that made it, and that holds its operands.
 
 use crate::custom::autodiff;
+use crate::eager::hooks::Hook;
 use crate::eager::param::Param;
 use crate::eager::scope::is_grad_enabled;
 use crate::tensor::{Leaf, State, Tensor};
 use crate::transform::Hooks;
-use indexmap::IndexMap;
 use pullback_autodiff::AtHand;
 use pullback_ir::program::FxHasher;
 use pullback_ir::{Builder, Loc, Op, Value};
 use pullback_runtime::Array;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -33,8 +34,17 @@ pub(crate) struct Made {
     pub(crate) order: u64,
     /// `None` once it has been released.
     history: Mutex<Option<History>>,
-    /// For results that keep their gradient, the gradient.
-    retained: OnceLock<Box<Mutex<IndexMap<usize, Option<Array>>>>>,
+    /// What is noted of results, if anything ever was.
+    notes: OnceLock<Box<Mutex<BTreeMap<usize, Note>>>>,
+}
+
+/// What the user wants of a result besides its value.
+#[derive(Default)]
+pub(crate) struct Note {
+    /// Whether it keeps its gradient.
+    retains: bool,
+    gradient: Option<Array>,
+    pub(crate) hooks: Vec<Hook>,
 }
 
 /// What a backward pass needs to know of an op.
@@ -72,38 +82,38 @@ impl Made {
         self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn retained(&self) -> Option<MutexGuard<'_, IndexMap<usize, Option<Array>>>> {
-        Some(self.retained.get()?.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    /// Changes what is noted of a result.
+    pub(crate) fn notes(&self, result: usize, change: impl FnOnce(&mut Note)) {
+        let notes = self.notes.get_or_init(Box::default);
+        let mut notes = notes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        change(notes.entry(result).or_default());
+    }
+
+    /// What is noted of the results, ascending; of most nothing.
+    pub(crate) fn noted<R>(&self, look: impl Fn(usize, &Note) -> Option<R>) -> Vec<(usize, R)> {
+        let Some(notes) = self.notes.get() else { return Vec::new() };
+        let notes = notes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let found = notes.iter().filter_map(|(&result, note)| Some((result, look(result, note)?)));
+        found.collect()
     }
 
     /// The results that keep their gradients, ascending.
     pub(crate) fn retaining(&self) -> Vec<usize> {
-        let mut results: Vec<usize> = self.retained().iter().flat_map(|map| map.keys().copied()).collect();
-        results.sort_unstable();
-        results
-    }
-
-    pub(crate) fn retain(&self, result: usize, retains: bool) {
-        let map = self.retained.get_or_init(Box::default);
-        let mut map = map.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if retains {
-            map.entry(result).or_default();
-        } else {
-            map.swap_remove(&result);
-        }
+        self.noted(|_, note| note.retains.then_some(())).into_iter().map(|(result, ())| result).collect()
     }
 
     pub(crate) fn gradient(&self, result: usize) -> Option<Array> {
-        self.retained()?.get(&result)?.clone()
+        let found = self.noted(|number, note| if number == result { note.gradient.clone() } else { None });
+        found.into_iter().next().map(|(_, gradient)| gradient)
     }
 
     /// Sets the gradient of a result, if it keeps one.
     pub(crate) fn set_gradient(&self, result: usize, gradient: Option<Array>) {
-        if let Some(mut map) = self.retained()
-            && let Some(kept) = map.get_mut(&result)
-        {
-            *kept = gradient;
-        }
+        self.notes(result, |note| {
+            if note.retains {
+                note.gradient = gradient;
+            }
+        });
     }
 }
 
@@ -140,7 +150,13 @@ thread_local! {
 }
 
 /// The results of an op that has been run on these operands, at least one of which is live.
-pub(crate) fn record(op: Op, operands: &[&Tensor], arrays: Vec<Array>, results: Vec<Array>, loc: Loc) -> Vec<Tensor> {
+pub(crate) fn record(
+    op: Op,
+    operands: &[&Tensor],
+    arrays: Vec<Array>,
+    results: Vec<Array>,
+    loc: Loc,
+) -> Vec<Tensor> {
     if !results.iter().any(|array| array.dtype().is_float()) {
         return results.into_iter().map(Tensor::from_array).collect();
     }
@@ -166,7 +182,7 @@ pub(crate) fn record(op: Op, operands: &[&Tensor], arrays: Vec<Array>, results: 
         loc,
         order,
         history: Mutex::new(Some(History { op, operands: inputs, results: kept })),
-        retained: OnceLock::new(),
+        notes: OnceLock::new(),
     });
     let wrap = |(result, array): (usize, Array)| {
         if !array.dtype().is_float() {
@@ -224,7 +240,11 @@ thread_local! {
 /// What the derivative of an op needs of it, remembered from the last time.
 fn saved(op: &Op, operands: &[&Tensor], arrays: &[Array]) -> Saved {
     let mut live = Few::default();
-    operands.iter().enumerate().filter(|(_, tensor)| tensor.requires_grad()).for_each(|(i, _)| live.insert(i));
+    operands
+        .iter()
+        .enumerate()
+        .filter(|(_, tensor)| tensor.requires_grad())
+        .for_each(|(i, _)| live.insert(i));
     let mut hasher = FxHasher::default();
     (op, live).hash(&mut hasher);
     let place = hasher.finish() as usize % KNOWN;
@@ -270,7 +290,10 @@ impl Tensor {
     /// `false`, makes it forget it. Parameters keep theirs anyway; a tensor without history has none to keep.
     pub fn retain_grad(&self, retains: bool) {
         if let State::Live(live) = &self.0 {
-            live.made.retain(live.result, retains);
+            live.made.notes(live.result, |note| {
+                note.retains = retains;
+                note.gradient = note.gradient.take().filter(|_| retains);
+            });
         }
     }
 }

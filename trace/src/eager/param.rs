@@ -1,6 +1,7 @@
 //! Parameters: tensors whose gradients are kept, and whose values may be replaced.
 
 use crate::eager::error::EagerError;
+use crate::eager::hooks::Hook;
 use crate::error::Error;
 use crate::tensor::{State, Tensor};
 use pullback_ir::{Loc, TensorType};
@@ -20,12 +21,13 @@ pub(crate) struct ParamState {
     /// How often the value has been replaced.
     pub(crate) revision: u64,
     pub(crate) gradient: Option<Array>,
+    pub(crate) hooks: Vec<Hook>,
 }
 
 impl Param {
     pub(crate) fn new(value: Array, made: Loc) -> Param {
         let ty = value.ty().clone();
-        let state = ParamState { value, revision: 0, gradient: None };
+        let state = ParamState { value, revision: 0, gradient: None, hooks: Vec::new() };
         Param { ty, made, state: Mutex::new(state) }
     }
 

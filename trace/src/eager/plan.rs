@@ -2,6 +2,7 @@
 
 use crate::custom::autodiff;
 use crate::eager::gather::Gathered;
+use crate::eager::hooks;
 use crate::eager::scope::is_checked;
 use crate::error::Error;
 use crate::execute::from_runtime;
@@ -69,10 +70,9 @@ fn plans() -> MutexGuard<'static, Option<Plans>> {
 /// the first step, compiled in the second, and runs as machine code from then on.
 pub fn stats() -> EagerStats {
     let plans = plans();
-    plans.as_ref().map_or_else(EagerStats::default, |plans| EagerStats {
-        entries: plans.entries.len(),
-        ..plans.stats
-    })
+    plans
+        .as_ref()
+        .map_or_else(EagerStats::default, |plans| EagerStats { entries: plans.entries.len(), ..plans.stats })
 }
 
 /// Forgets all backward passes; their code is freed when the last one running ends. Counts go on.
@@ -88,7 +88,9 @@ pub(super) fn plan(gathered: &Gathered, seeded: usize, lanes: Option<usize>) -> 
     let key = Key { program: gathered.program.clone(), wrt: gathered.wrt.clone(), seeded, lanes };
     if !is_long && let Some(found) = find(&key) {
         let is_first = found.code.get().is_none();
-        let code = found.code.get_or_init(|| lower(&found.backward.program, &Options::default()).ok()?.compile().ok());
+        let code = found
+            .code
+            .get_or_init(|| lower(&found.backward.program, &Options::default()).ok()?.compile().ok());
         if is_first && code.is_some() {
             plans().get_or_insert_default().stats.compiled += 1;
         }
@@ -137,11 +139,11 @@ impl Plan {
         let saved = self.backward.saved.iter().map(|&which| gathered.at_hand(which));
         let arguments: Vec<Array> = saved.chain(seeds).collect();
         let program = &self.backward.program;
-        let found = match self.code.get() {
+        let found = hooks::during(gathered.hooks.clone(), || match self.code.get() {
             _ if is_checked() => interpret_checked(program, &arguments),
             Some(Some(code)) => code.call(&arguments),
             Some(None) | None => interpret(program, &arguments),
-        };
+        });
         found.map_err(from_runtime)
     }
 }
