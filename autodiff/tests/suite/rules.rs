@@ -2,10 +2,11 @@
 
 use crate::common::*;
 use crate::contracts::sample_autodiff;
-use pullback_autodiff::{Autodiff, Linearized, verify_linear};
+use pullback_autodiff::{AtHand, Autodiff, Linearized, verify_linear};
+use pullback_ir::ops::elementwise::unary::Unary;
 use pullback_ir::sample::Sample;
-use pullback_ir::{Builder, DType, Op, Program, TensorType};
-use pullback_runtime::Array;
+use pullback_ir::{Builder, DType, Op, Program, TensorType, Value};
+use pullback_runtime::{Array, interpret};
 
 /// A sample as a program, with a point to try it at.
 struct Case {
@@ -248,4 +249,52 @@ fn the_loss_of_a_case_has_derivatives() {
     };
     let gradient = reverse(&case.loss(), &[0], &case.point);
     assert!(gradient[0].iter().all(|slope| *slope != 0.0));
+}
+
+#[test]
+fn passes_from_values_at_hand_give_the_bits_of_gradients() {
+    for_all(cases().into_iter(), |ad, case| {
+        let loss = case.loss();
+        let due = ad.grad(&loss, &case.wrt).map_err(text)?;
+        let due = interpret(&due, &case.point).map_err(text)?;
+        // Everything between is at hand, or what no sum or product made, or nothing but the loss.
+        for keeps in [|_: &Op| true, |op: &Op| !matches!(op, Op::Binary(_)), |_: &Op| false] {
+            let kept = loss.nodes().filter(|node| keeps(&node.op)).flat_map(|node| node.results.clone());
+            let outputs: Vec<Value> = loss.outputs().iter().copied().chain(kept).collect();
+            let program = loss.clone().with_outputs(&outputs);
+            let values = interpret(&program, &case.point).map_err(text)?;
+            let backward = ad.backward(&program, &case.wrt, &[0]).map_err(text)?;
+            backward.program.verify().map_err(text)?;
+            let saved = backward.saved.iter().map(|at_hand| match *at_hand {
+                AtHand::Param(i) => case.point[i].clone(),
+                AtHand::Output(i) => values[i].clone(),
+            });
+            let arguments: Vec<Array> = saved.chain([scalar(1.0)]).collect();
+            let found = interpret(&backward.program, &arguments).map_err(text)?;
+            for (&reached, found) in backward.reached.iter().zip(&found) {
+                if let Some(difference) = found.first_difference(&due[reached]) {
+                    return Err(format!("gradient {reached}: {difference}"));
+                }
+            }
+            let missing = (0..due.len()).filter(|i| !backward.reached.contains(i));
+            if let Some(missing) = missing.into_iter().find(|&i| floats(&due[i]).iter().any(|&x| x != 0.0)) {
+                return Err(format!("gradient {missing} was not reached"));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn passes_take_what_they_need() {
+    let program = on_f64(&[&[2], &[2]], |b, p| {
+        let (sum, product) = (b.add(p[0], p[1])?, b.mul(p[0], p[1])?);
+        let exp = b.unary(Unary::Exp, sum)?;
+        Ok(vec![exp, sum, product])
+    });
+    let backward = Autodiff::default().backward(&program, &[0, 1], &[0]).unwrap();
+    assert_eq!((&backward.saved[..], &backward.reached[..]), (&[AtHand::Output(0)][..], &[0, 1][..]));
+    let backward = Autodiff::default().backward(&program, &[0], &[2]).unwrap();
+    assert_eq!((&backward.saved[..], &backward.reached[..]), (&[AtHand::Param(1)][..], &[0][..]));
+    assert!(Autodiff::default().backward(&program, &[2], &[0]).is_err());
 }

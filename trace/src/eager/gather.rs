@@ -26,7 +26,7 @@ pub(super) struct Site {
 /// What a backward pass is about.
 pub(super) struct Gathered {
     /// All ops, as a program: the first outputs are the roots, the others what was saved.
-    pub(super) program: Program,
+    pub(super) program: Arc<Program>,
     /// What the parameters of the program are at.
     pub(super) arguments: Vec<Array>,
     /// What its outputs are.
@@ -134,16 +134,16 @@ struct Gathering {
 
 impl Gathering {
     fn op(&mut self, made: &Arc<Made>, asked: Asked, sites: Sites<'_>) -> Result<(), Error> {
-        let history = made.history();
-        // Another thread may have been first since the op was found.
-        let history =
-            history.as_ref().ok_or_else(|| released(made, "an op on the way".to_string(), asked))?;
+        // A copy, since parameters must not be locked while a history is: a pass that ends locks them the other way round.
+        // Another thread may have released it since the op was found.
+        let history = made.history().clone();
+        let history = history.ok_or_else(|| released(made, "an op on the way".to_string(), asked))?;
         let mut operands = Values::new();
         for (i, operand) in history.operands.iter().enumerate() {
             operands.push(self.operand(made, i, operand)?);
         }
         self.builder.set_loc(made.loc);
-        let mut results = self.builder.emit(history.op.clone(), &operands)?;
+        let mut results = self.builder.emit(history.op, &operands)?;
         for (i, array) in &history.results {
             self.saved.entry(results[*i]).or_insert_with(|| array.clone());
         }
@@ -258,7 +258,7 @@ impl Gathering {
     fn finish(self, roots: &[&Live], made: Vec<Arc<Made>>) -> Result<Gathered, Error> {
         let at = roots.iter().map(|root| (self.results[&key(&root.made)][root.result], root.array.clone()));
         let (values, outputs) = at.chain(self.saved).unzip::<Value, Array, Vec<_>, Vec<_>>();
-        let program = self.builder.finish(&values);
+        let program = Arc::new(self.builder.finish(&values));
         let (sited, sites): (Vec<usize>, Vec<Site>) = self.sites.into_iter().unzip();
         let numbers = self.params.values().map(|(_, number, _)| *number);
         let wrt = numbers.chain(sited).collect();

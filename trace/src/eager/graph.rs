@@ -48,6 +48,7 @@ pub(crate) struct Note {
 }
 
 /// What a backward pass needs to know of an op.
+#[derive(Clone)]
 pub(crate) struct History {
     pub(crate) op: Op,
     pub(crate) operands: SmallVec<[Operand; 2]>,
@@ -56,6 +57,7 @@ pub(crate) struct History {
 }
 
 /// An operand of an op that was run.
+#[derive(Clone)]
 pub(crate) enum Operand {
     /// A parameter, as it was at this revision.
     Param(Arc<Param>, u64),

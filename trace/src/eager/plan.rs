@@ -23,7 +23,7 @@ const LONGEST: usize = 50_000;
 /// What tells backward passes apart.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
-    program: Program,
+    program: Arc<Program>,
     wrt: Vec<usize>,
     seeded: usize,
     /// Number of seeds for each root, if there is a batch of them.
