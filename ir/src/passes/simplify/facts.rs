@@ -220,3 +220,6 @@ fn of_reduction(reducer: Reducer, x: Facts, count: usize) -> Facts {
         Reducer::Prod | Reducer::And | Reducer::Or => NOTHING,
     }
 }
+
+#[cfg(test)]
+mod tests;
