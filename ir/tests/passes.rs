@@ -1,10 +1,12 @@
 //! What the passes do to small programs. Each case is the inside of a program; the snapshot shows before and after.
 
 use pullback_ir::ops::Effect;
+use pullback_ir::ops::control::branch::Branch;
 use pullback_ir::ops::control::call::Call;
+use pullback_ir::ops::control::looping::{Loop, Trip};
 use pullback_ir::ops::elementwise::unary::Unary;
-use pullback_ir::passes::{cse, dce, prune, simplify};
-use pullback_ir::{Builder, DType, Op, Program, TensorType};
+use pullback_ir::passes::{Evaluate, cse, dce, prune, simplify, simplify_with};
+use pullback_ir::{Builder, DType, Literal, Op, Program, TensorType};
 use std::sync::Arc;
 
 fn program(case: &str) -> Program {
@@ -49,6 +51,7 @@ snapshots! {
     conversion: simplify;
     movement: simplify;
     sinking: simplify;
+    control: simplify;
     kept: simplify;
     calls: Program::inline_calls;
 }
@@ -114,4 +117,65 @@ fn a_tower_of_negations_falls_in_one_pass() {
         y = b.neg(y).unwrap();
     }
     assert_eq!(simplify(&b.finish(&[y])).len(), 1);
+}
+
+#[test]
+fn constants_go_into_loops_unless_they_are_large() {
+    let consts_left = |constant: Literal| {
+        let mut body = Builder::new("body");
+        let (c, x) = (body.param(constant.ty().clone()), body.param(constant.ty().clone()));
+        let product = body.mul(x, c).unwrap();
+        let body = Arc::new(body.finish(&[product]));
+        let mut b = Builder::new("outer");
+        let x = b.param(constant.ty().clone());
+        let c = b.constant(constant).unwrap();
+        let op = Loop { trip: Trip::Count(5), reverse: false, consts: 1, carries: 1, body };
+        let result = b.one(op, &[c, x]).unwrap();
+        let simplified = simplify(&b.finish(&[result]));
+        simplified.nodes().find_map(|node| match &node.op {
+            Op::Loop(op) => Some(op.consts),
+            _ => None,
+        })
+    };
+    let numbers = |n: usize| Literal::dense(&(0..n).map(|i| i as f32).collect::<Vec<_>>(), [n]).unwrap();
+    assert_eq!(consts_left(numbers(64)), Some(0));
+    assert_eq!(consts_left(numbers(65)), Some(1));
+    assert_eq!(consts_left(Literal::splat(2.5f32, [65])), Some(0));
+}
+
+/// Rules that cause one another further than one walk follows are done by the next walks.
+#[test]
+fn branches_in_branches_fall_however_deep() {
+    let (ty, int) = (TensorType::scalar(DType::F32), TensorType::scalar(DType::I32));
+    let same = |b: &mut Builder| (b.param(int.clone()), b.param(ty.clone()));
+    let mut b = Builder::new("innermost");
+    let (_, x) = same(&mut b);
+    let sin = b.unary(Unary::Sin, x).unwrap();
+    let mut arm = Arc::new(b.finish(&[sin]));
+    for _ in 0..30 {
+        let mut b = Builder::new("arm");
+        let (i, x) = same(&mut b);
+        let result = b.one(Branch { arms: vec![arm.clone(), arm] }, &[i, i, x]).unwrap();
+        arm = Arc::new(b.finish(&[result]));
+    }
+    let mut b = Builder::new("outer");
+    let x = b.param(ty.clone());
+    let i = b.scalar(1i32).unwrap();
+    let result = b.one(Branch { arms: vec![arm] }, &[i, i, x]).unwrap();
+    let after = simplify(&b.finish(&[result]));
+    assert_eq!(after.op_counts().into_iter().collect::<Vec<_>>(), [("sin", 1)]);
+}
+
+#[test]
+fn what_is_not_evaluated_is_simplified_all_the_same() {
+    struct Nothing;
+    impl Evaluate for Nothing {
+        fn evaluate(&self, _: &Op, _: &[Literal]) -> Option<Vec<Literal>> {
+            None
+        }
+    }
+    for case in include_str!("passes/logic.txt").trim().split("\n\n") {
+        let before = program(case);
+        assert_eq!(simplify_with(&before, &Nothing), simplify(&before));
+    }
 }

@@ -166,11 +166,9 @@ impl Simplifier<'_> {
 /// `1 / divisor` if the divisor is a power of two and its reciprocal a number of the type.
 fn exact_reciprocal(dtype: DType, divisor: f64) -> Option<f64> {
     const MANTISSA: u64 = (1 << 52) - 1;
-    let reciprocal = 1.0 / divisor;
     let is_power = divisor.is_normal() && divisor.to_bits() & MANTISSA == 0;
-    let is_number = match dtype {
-        DType::F32 => (reciprocal as f32) as f64 == reciprocal && (reciprocal as f32).is_finite(),
-        _ => reciprocal.is_finite(),
-    };
-    (is_power && is_number && reciprocal != 0.0).then_some(reciprocal)
+    // That of a normal power of two is one in f64, if need be a subnormal one.
+    let reciprocal = 1.0 / divisor;
+    let is_number = dtype != DType::F32 || (reciprocal as f32) as f64 == reciprocal;
+    (is_power && is_number).then_some(reciprocal)
 }

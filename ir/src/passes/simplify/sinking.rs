@@ -30,17 +30,17 @@ impl Simplifier<'_> {
     /// The broadcast that every operand but the constants is the result of, and the shape it starts from. Broadcasts
     /// that only move dimensions repeat nothing, so there is nothing to gain.
     fn common_broadcast(&self, operands: &[Value]) -> Option<(Broadcast, Shape)> {
-        let mut common: Option<(Broadcast, Shape)> = None;
+        let mut common: Option<&Broadcast> = None;
         for &operand in operands.iter().filter(|&&operand| self.splat(operand).is_none()) {
-            let node = self.producer(operand)?;
-            let Op::Broadcast(broadcast) = &node.op else { return None };
-            let shape = &self.ty(node.operands[0]).shape;
-            match &common {
-                None => common = Some((broadcast.clone(), shape.clone())),
-                Some((known, from)) if known == broadcast && from == shape => {}
-                Some(_) => return None,
+            let Op::Broadcast(broadcast) = &self.producer(operand)?.op else { return None };
+            if common.is_some_and(|common| common != broadcast) {
+                return None;
             }
+            common = Some(broadcast);
         }
-        common.filter(|(broadcast, from)| from.elements() < broadcast.shape.elements())
+        let Broadcast { shape, dims } = common?;
+        let from: Shape = dims.iter().map(|&d| shape[d]).collect();
+        (from.elements() < shape.elements())
+            .then(|| (Broadcast { shape: shape.clone(), dims: dims.clone() }, from))
     }
 }
