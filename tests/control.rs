@@ -39,6 +39,28 @@ fn central(f: impl Fn(f64) -> f64, x: f64) -> f64 {
     (f(x + h) - f(x - h)) / (2.0 * h)
 }
 
+/// Computed bounds so far apart, in either direction, that their difference does not fit.
+#[test]
+fn counted_loops_from_and_to_extreme_bounds() {
+    let double =
+        |lower: &Tensor, upper: &Tensor| fori_loop(lower, upper, &Tensor::from(1.0), |_, x: &Tensor| x * 2.0);
+    let min = i64::MIN;
+    for (lower, upper, due) in [
+        (5, min, 1.0),
+        (1, min, 1.0),
+        (i64::MAX, min, 1.0),
+        (i64::MAX, -5, 1.0),
+        (min, min, 1.0),
+        (min, min + 3, 8.0),
+        (i64::MAX - 3, i64::MAX, 8.0),
+        (-2, 1, 8.0),
+    ] {
+        let (lower, upper) = (Tensor::from(lower), Tensor::from(upper));
+        assert_eq!(double(&lower, &upper).item::<f64>().unwrap(), due);
+        assert_eq!(jit(double).call((&lower, &upper)).unwrap().item::<f64>().unwrap(), due);
+    }
+}
+
 #[test]
 fn a22_1_a_scan_of_nothing() {
     let nothing = Tensor::zeros(DType::F64, [0, 4]);

@@ -50,6 +50,23 @@ fn shapes_broadcast() {
 }
 
 #[test]
+fn triangles_of_any_diagonal() {
+    let x = matrix() + 1.0;
+    let (all, none) = (vec(&x), vec![0.0; 6]);
+    for k in [i64::MAX, i64::MAX - 1, 3] {
+        assert_eq!((vec(&x.tril(k)), vec(&x.triu(k))), (all.clone(), none.clone()), "{k}");
+    }
+    for k in [i64::MIN, i64::MIN + 1, -3] {
+        assert_eq!((vec(&x.tril(k)), vec(&x.triu(k))), (none.clone(), all.clone()), "{k}");
+    }
+    assert_eq!(vec(&x.triu(2)), [0.0, 0.0, 3.0, 0.0, 0.0, 0.0]);
+    assert_eq!(vec(&x.tril(-1)), [0.0, 0.0, 0.0, 4.0, 0.0, 0.0]);
+    assert_eq!(vec(&x.tril(1)), [1.0, 2.0, 0.0, 4.0, 5.0, 6.0]);
+    assert_eq!(vec(&x.triu(-1)), all);
+    assert_eq!(shape(&Tensor::zeros(DType::F64, [0, 3]).triu(i64::MAX)), [0, 3]);
+}
+
+#[test]
 fn reductions_come_in_three_forms() {
     let x = matrix();
     assert_eq!(x.sum().item::<f64>().unwrap(), 15.0);

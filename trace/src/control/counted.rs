@@ -116,5 +116,48 @@ fn trips(lower: &Bound, upper: &Bound, at: Loc) -> Result<(Trip, Option<Tensor>)
             return Err(Error::invalid("fori_loop", text, at));
         }
     }
-    Ok((Trip::Times, Some(upper.tensor() - lower.tensor())))
+    Ok((Trip::Times, Some(distance(&lower.tensor(), &upper.tensor()))))
+}
+
+/// How far it is up to `upper`: 0 where it is not above, and the most an `i64` holds where it is farther.
+#[track_caller]
+fn distance(lower: &Tensor, upper: &Tensor) -> Tensor {
+    let difference = upper - lower;
+    // It wraps to a negative number exactly where it does not fit.
+    let distance = difference.lt(0).select(i64::MAX, &difference);
+    upper.gt(lower).select(distance, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_neither_wrap_nor_point_down() {
+        let cases = [
+            (0, 5, 5),
+            (-2, 3, 5),
+            (3, 3, 0),
+            (5, -5, 0),
+            (5, i64::MIN, 0),
+            (i64::MAX, i64::MIN, 0),
+            (i64::MIN, i64::MAX, i64::MAX),
+            (-1, i64::MAX, i64::MAX),
+            (0, i64::MAX, i64::MAX),
+            (i64::MIN, -1, i64::MAX),
+            (i64::MIN, 0, i64::MAX),
+            (i64::MIN, i64::MIN + 1, 1),
+        ];
+        for (lower, upper, due) in cases {
+            for bounds in [
+                (Bound::Computed(Tensor::from(lower)), Bound::Computed(Tensor::from(upper))),
+                (Bound::Known(lower), Bound::Computed(Tensor::from(upper))),
+                (Bound::Computed(Tensor::from(lower)), Bound::Known(upper)),
+            ] {
+                let (trip, times) = trips(&bounds.0, &bounds.1, Loc::UNKNOWN).unwrap();
+                assert_eq!(trip, Trip::Times);
+                assert_eq!(times.unwrap().item::<i64>().unwrap(), due, "{lower}..{upper}");
+            }
+        }
+    }
 }

@@ -23,11 +23,18 @@ impl Tensor {
         Err(Error::op(name, &[ty], Problem::Constraint(text), at))
     }
 
+    /// The number of a diagonal, or of the nearest one with all elements on the same side: an index can be added to it.
+    fn within_matrix(&self, k: i64) -> Result<i64, Error> {
+        let shape = self.shape()?;
+        let (rows, columns) = (shape[shape.rank() - 2] as i64, shape[shape.rank() - 1] as i64);
+        Ok(k.clamp(-rows, columns))
+    }
+
     /// Zero above diagonal `k` of the last two axes: 0 is the main one, 1 the one above it.
     #[track_caller]
     pub fn tril(&self, k: i64) -> Tensor {
         let (rows, columns) = attempt!(self.require_matrix("tril", Loc::caller()));
-        let keep = self.indices_like(columns).le(self.indices_like(rows) + k);
+        let keep = self.indices_like(columns).le(self.indices_like(rows) + attempt!(self.within_matrix(k)));
         keep.select(self, self.zeros_like())
     }
 
@@ -35,7 +42,7 @@ impl Tensor {
     #[track_caller]
     pub fn triu(&self, k: i64) -> Tensor {
         let (rows, columns) = attempt!(self.require_matrix("triu", Loc::caller()));
-        let keep = self.indices_like(columns).ge(self.indices_like(rows) + k);
+        let keep = self.indices_like(columns).ge(self.indices_like(rows) + attempt!(self.within_matrix(k)));
         keep.select(self, self.zeros_like())
     }
 

@@ -111,7 +111,14 @@ impl Primitive for IntegerPow {
     ) -> Result<Cotangents, RuleError> {
         let (Some(dx), true) = (tangents[0], self.exponent != 0) else { return Ok(smallvec![None]) };
         let x = equation.operands[0];
-        let power = lin.primal.integer_pow(x, self.exponent.saturating_sub(1))?;
+        let power = match self.exponent.checked_sub(1) {
+            Some(exponent) => lin.primal.integer_pow(x, exponent)?,
+            // The least exponent has none below it.
+            None => {
+                let power = lin.primal.integer_pow(x, self.exponent)?;
+                lin.primal.div(power, x)?
+            }
+        };
         let slope = lin.primal.mul_number(power, self.exponent as f64)?;
         Ok(smallvec![Some(lin.scale(dx, slope)?)])
     }
