@@ -31,6 +31,82 @@ fn a02_2_norm_at_zero() {
     assert_close(&slopes(|x| x.norm(), &floats(&[3.0, 4.0])), &[0.6, 0.8], 1e-15);
 }
 
+/// Norms of numbers whose squares no float holds.
+#[test]
+fn norms_of_huge_and_tiny_vectors() {
+    for scale in [1e300, 2e307, 1e200, 1.0, 1e-160, 1e-200, 1e-300] {
+        let x = floats(&[3.0 * scale, -4.0 * scale]);
+        assert_close(&[item(&x.norm())], &[5.0 * scale], 1e-15);
+        assert_close(&slopes(|x| x.norm(), &x), &[0.6, -0.8], 1e-15);
+        assert_close(&slopes(|x| x.norm() * 8.0, &x), &[4.8, -6.4], 1e-15);
+        assert_close(
+            &[item(&pullback::optim::global_norm(&(x.clone(), x.clone())))],
+            &[50f64.sqrt() * scale],
+            1e-15,
+        );
+        let spread = floats(&[scale, 3.0 * scale]);
+        assert_close(&[item(&spread.std())], &[scale], 1e-15);
+        assert_close(&slopes(|x| x.std(), &spread), &[-0.5, 0.5], 1e-15);
+    }
+    let single = |scale: f32| Tensor::from([3.0 * scale, -4.0 * scale]);
+    for scale in [1e38f32 / 2.0, 1e30, 1.0, 1e-30, 1e-37] {
+        assert_close(&[item(&single(scale).norm())], &[5.0 * f64::from(scale)], 1e-6);
+        assert_close(&slopes(|x| x.norm(), &single(scale)), &[0.6, -0.8], 1e-6);
+    }
+    // The least number of all, and what lies beyond numbers.
+    assert_eq!(item(&floats(&[5e-324, 0.0]).norm()), 5e-324);
+    assert_eq!(item(&Tensor::from([f32::from_bits(1), 0.0]).norm()), f64::from(f32::from_bits(1)));
+    assert_eq!(slopes(|x| x.norm(), &floats(&[5e-324, 0.0])), [1.0, 0.0]);
+    assert_eq!(item(&floats(&[1.0, -INF]).norm()), INF);
+    assert!(item(&floats(&[INF, NAN]).norm()).is_nan());
+    assert!(item(&floats(&[1e308, NAN]).norm()).is_nan());
+    assert_eq!(item(&floats(&[1.7e308, 1.7e308]).norm()), INF);
+    assert_eq!(item(&floats(&[]).norm()), 0.0);
+    let rows = Tensor::from([[3e300, 4e300], [0.0, 0.0], [3e-300, 4e-300]]);
+    assert_close(&vec(&rows.norm_axes(1)), &[5e300, 0.0, 5e-300], 1e-15);
+    assert_close(&slopes(|x| x.norm_axes(-1).sum(), &rows), &[0.6, 0.8, 0.0, 0.0, 0.6, 0.8], 1e-15);
+    assert_eq!(vec(&Tensor::zeros(DType::F64, [2, 0]).norm_keepdims(1)), [0.0, 0.0]);
+}
+
+/// Scaling by powers of two rounds nothing: the bits are those of the root of the sum of squares.
+#[test]
+fn norms_of_ordinary_vectors_keep_their_bits() {
+    let x = pullback::random::normal(&pullback::random::key(7), DType::F64, [100]);
+    for x in [x.to_dtype(DType::F32) * 1e5, x * 1e-9] {
+        assert_bits(&x.norm(), &x.square().sum().sqrt(), "norm");
+        assert_bits(&x.std(), &x.var().sqrt(), "std");
+        assert_bits(&pullback::optim::global_norm(&x), &x.square().sum().sqrt(), "global norm");
+        let root = |x: &Tensor| x.square().sum().sqrt();
+        let hessian_of = |f: fn(&Tensor) -> Tensor| hessian(f).call((&x,)).unwrap().to_dtype(DType::F64);
+        let (plain, scaled) = (vec(&hessian_of(root)), vec(&hessian_of(|x| x.norm())));
+        let largest = plain.iter().fold(0.0, |m: f64, h| m.max(h.abs()));
+        let relative = if x.dtype().unwrap() == DType::F32 { 1e-5 } else { 1e-14 };
+        assert!(plain.iter().zip(&scaled).all(|(p, s)| (p - s).abs() <= relative * largest));
+    }
+}
+
+#[test]
+fn a_global_norm_at_zero_is_flat() {
+    assert_eq!(slopes(|x| pullback::optim::global_norm(x), &floats(&[0.0, 0.0])), [0.0, 0.0]);
+}
+
+#[test]
+fn clamp_with_bounds_that_are_tensors_is_that_of_numpy() {
+    let x = floats(&[-3.0, 0.5, 3.0, NAN]);
+    let clamped = |low: f64, high: f64| vec(&x.clamp(Tensor::from(low), Tensor::from(high)));
+    assert_close(&clamped(-1.0, 1.0), &[-1.0, 0.5, 1.0, NAN], 0.0);
+    assert_close(&clamped(2.0, -1.0), &[-1.0, -1.0, -1.0, NAN], 0.0);
+    assert_close(&clamped(NAN, 1.0), &[NAN; 4], 0.0);
+    assert_close(&clamped(-1.0, NAN), &[NAN; 4], 0.0);
+    assert_close(&clamped(NAN, NAN), &[NAN; 4], 0.0);
+    assert_close(&vec(&x.clamp(-INF, Tensor::from([INF, 0.0, NAN, 1.0]))), &[-3.0, 0.0, NAN, NAN], 0.0);
+    assert_eq!(ints(&[-3, 0, 3]).clamp(Tensor::from(-1i64), 1).to_vec::<i64>().unwrap(), [-1, 0, 1]);
+    assert_eq!(
+        slopes(|x| x.clamp(Tensor::from(2.0), Tensor::from(-1.0)).sum(), &floats(&[0.0, 3.0])),
+        [0.0; 2]
+    );
+}
+
 #[test]
 fn a02_3_abs_at_zero() {
     assert_eq!(slopes(|x| x.abs().sum(), &floats(&[0.0, -0.0, -2.0])), [0.0, 0.0, -1.0]);
@@ -70,6 +146,24 @@ fn a03_2_derivatives_of_powers_at_zero() {
     assert_eq!(order(1), [0.0, 1.0, 0.0, 0.0]);
     assert_eq!(order(2), [0.0, 0.0, 2.0, 0.0]);
     assert_eq!(order(3), [0.0, 0.0, 0.0, 6.0]);
+}
+
+/// Slopes of powers with the extreme exponents, one below which there is none.
+#[test]
+fn powers_with_extreme_exponents() {
+    let n = f64::from(i32::MIN);
+    let least = |x: &Tensor| x.powi(i32::MIN);
+    assert_eq!(slopes(least, &Tensor::from(1.0)), [n]);
+    assert_eq!(slopes(least, &Tensor::from(-1.0)), [-n]);
+    assert_eq!([2, 3].map(|k| derivative(least, 1.0, k)), [n * (n - 1.0), n * (n - 1.0) * (n - 2.0)]);
+    assert_eq!([2, 3].map(|k| derivative(least, -1.0, k)), [n * (n - 1.0), -n * (n - 1.0) * (n - 2.0)]);
+    let next = |x: &Tensor| x.powi(i32::MIN + 1);
+    assert_eq!(slopes(next, &Tensor::from(-1.0)), [n + 1.0]);
+    assert_eq!([2, 3].map(|k| derivative(next, 1.0, k)), [(n + 1.0) * n, (n + 1.0) * n * (n - 1.0)]);
+    let greatest = |x: &Tensor| x.powi(i32::MAX);
+    assert_eq!(slopes(greatest, &Tensor::from(-1.0)), [-(n + 1.0)]);
+    assert_eq!(derivative(greatest, 1.0, 2), (n + 1.0) * (n + 2.0));
+    assert_eq!(slopes(|x| x.powi(0) + x.powi(1), &Tensor::from(0.0)), [1.0]);
 }
 
 #[test]

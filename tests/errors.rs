@@ -264,6 +264,55 @@ fn custom_calls_without_a_batch_contract() {
     refused!(vmap(nobody).call((&zeros([3, 2]),)));
 }
 
+/// A step that would change a parameter is refused, and the path says which.
+#[test]
+fn optimizers() {
+    use pullback::optim::{Adam, AdamState, Sgd};
+    let line = |slope: Tensor| Line { slope, offsets: vec![zeros([]), zeros([3])] };
+    let (right, other) = (line(zeros([3])), line(zeros([2, 3])));
+    let state = Adam::new(0.1).init(&right);
+    refused!(Adam::new(0.1).update(&right, &other, &state));
+    refused!(Sgd::new(0.1).update(&right, &other, &right));
+    refused!(Sgd::new(0.1).update(&right, &right, &other));
+    refused!(Sgd::new(0.1).update(&zeros([3]), &zeros([3]).to_dtype(DType::F32), &zeros([3])));
+    refused!(Sgd::new(zeros([2, 1])).update(&zeros([3]), &zeros([3]), &zeros([3])));
+    refused!(Adam::new(zeros([2, 1])).update(&right, &right, &state));
+    let short = Line { slope: zeros([3]), offsets: vec![] };
+    refused!(Adam::new(0.1).update(&right, &short, &state));
+    let moments = |first: &Tensor, second: &Tensor, step: &Tensor| {
+        let state = AdamState { step: step.clone(), first: (first.clone(),), second: (second.clone(),) };
+        Adam::new(0.1).update(&(zeros([3]),), &(zeros([3]),), &state)
+    };
+    let step = Tensor::from(0i64);
+    refused!(moments(&zeros([1]), &zeros([3]), &step));
+    refused!(moments(&zeros([3]), &zeros([1]), &step));
+    refused!(moments(&zeros([3]), &zeros([3]), &Tensor::from([0i64, 0])));
+    assert!(moments(&zeros([3]), &zeros([3]), &step).is_ok());
+    refused!(jit(|p: &Tensor, g: &Tensor| Sgd::new(0.1).update(p, g, p)).call((&zeros([3]), &zeros([2, 3]))));
+}
+
+/// Numbers that make no sense where they stand, and parts that are not the whole.
+#[test]
+fn arguments_without_a_meaning() {
+    refused!(zeros([2]).clamp(2, -1).ok());
+    refused!(zeros([2]).clip(0.5, 0).ok());
+    refused!(zeros([2]).clamp(f64::NAN, 1.0).ok());
+    refused!(zeros([2]).clamp(zeros([]), f32::NAN).ok());
+    let key = pullback::random::key(0);
+    for p in [f64::NAN, -0.1, 1.5, f64::INFINITY] {
+        assert!(pullback::random::bernoulli(&key, p, [2]).error().is_some());
+        assert!(zeros([2]).dropout(&key, p).error().is_some());
+    }
+    refused!(pullback::random::bernoulli(&key, f64::NAN, [2]).ok());
+    refused!(zeros([3]).split(0, &[1, 1]).remove(1).ok());
+    refused!(zeros([3]).split(-1, &[2, 2]).remove(0).ok());
+    refused!(zeros([3]).split(0, &[]).remove(0).ok());
+    refused!(zeros([3]).split(0, &[usize::MAX, 4]).remove(0).ok());
+    refused!(zeros([2, 3]).flatten(1, 0).ok());
+    refused!(zeros([2, 3]).flatten(-1, -2).ok());
+    assert!(zeros([0]).split(0, &[]).is_empty());
+}
+
 #[test]
 fn compiled_signatures() {
     let f = jit(|x: &Tensor| x.sin()).compile((&zeros([2]),)).unwrap();

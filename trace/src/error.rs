@@ -217,7 +217,7 @@ pub enum Error {
         at: Loc,
     },
     /// Two trees that must have the same structure do not.
-    #[error("{what}: the structures {left} and {right} differ; give trees of one structure")]
+    #[error("{what}: the structures {left} and {right} differ; give trees of one structure (at {at})")]
     TreesDiffer {
         /// What the trees are.
         what: &'static str,
@@ -225,6 +225,26 @@ pub enum Error {
         left: String,
         /// Structure of the other.
         right: String,
+        /// Where.
+        at: Loc,
+    },
+    /// Two trees whose tensors must have the same types differ in one.
+    #[error(
+        "{what}: the types {left} and {right}{} differ; give tensors of one type, reshaped, reduced or converted where \
+         they are made (at {at})",
+        if path.is_empty() { String::new() } else { format!(" at {path}") }
+    )]
+    LeavesDiffer {
+        /// What the trees are.
+        what: &'static str,
+        /// The path of the tensor.
+        path: String,
+        /// Its type in the one.
+        left: TensorType,
+        /// Its type in the other.
+        right: TensorType,
+        /// Where.
+        at: Loc,
     },
     /// A compiled function was called with other types than it was compiled for.
     #[error(

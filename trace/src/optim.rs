@@ -3,9 +3,9 @@
 
 use crate::error::Error;
 use crate::ops::number::Operand;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, attempt};
 use crate::{Tree, tree};
-use pullback_ir::{DType, Loc};
+use pullback_ir::{DType, Loc, Shape};
 
 /// Gradient descent with momentum.
 #[derive(Clone, Debug)]
@@ -40,11 +40,13 @@ impl Sgd {
     }
 
     /// New parameters and the new velocity.
+    ///
+    /// Errors: gradients or a velocity of other types than the parameters, and a rate of more elements.
     #[track_caller]
     pub fn update<P: Tree>(&self, parameters: &P, gradients: &P, velocity: &P) -> Result<(P, P), Error> {
         let at = Loc::caller();
-        tree::check_same("sgd: parameters and gradients", parameters, gradients)?;
-        tree::check_same("sgd: parameters and velocity", parameters, velocity)?;
+        tree::check_same_types("sgd: parameters and gradients", parameters, gradients, at)?;
+        tree::check_same_types("sgd: parameters and velocity", parameters, velocity, at)?;
         let (gradients, velocities) = (tree::leaves(gradients), tree::leaves(velocity));
         let (mut next, mut next_velocities) = (Vec::new(), Vec::new());
         for ((p, g), v) in tree::leaves(parameters).into_iter().zip(gradients).zip(velocities) {
@@ -54,7 +56,15 @@ impl Sgd {
             next.push(p - step * rate);
             next_velocities.push(v);
         }
-        Ok((tree::unflatten(parameters, next)?, tree::unflatten(velocity, next_velocities)?))
+        let (next, velocity) =
+            (tree::unflatten(parameters, next)?, tree::unflatten(velocity, next_velocities)?);
+        tree::check_same_types(
+            "sgd: parameters before and after a step of this rate",
+            parameters,
+            &next,
+            at,
+        )?;
+        Ok((next, velocity))
     }
 }
 
@@ -102,6 +112,8 @@ impl Adam {
     }
 
     /// New parameters and the new state.
+    ///
+    /// Errors: gradients or a state of other types than the parameters, and a rate of more elements.
     #[track_caller]
     pub fn update<P: Tree>(
         &self,
@@ -110,8 +122,11 @@ impl Adam {
         state: &AdamState<P>,
     ) -> Result<(P, AdamState<P>), Error> {
         let at = Loc::caller();
-        tree::check_same("adam: parameters and gradients", parameters, gradients)?;
-        tree::check_same("adam: parameters and state", parameters, &state.first)?;
+        tree::check_same_types("adam: parameters and gradients", parameters, gradients, at)?;
+        tree::check_same_types("adam: parameters and mean gradients", parameters, &state.first, at)?;
+        tree::check_same_types("adam: parameters and mean squares", parameters, &state.second, at)?;
+        let before = Tensor::zeros(DType::I64, []);
+        tree::check_same_types("adam: a number of steps and that of the state", &before, &state.step, at)?;
         let step = &state.step + 1;
         let (firsts, seconds) = (tree::leaves(&state.first), tree::leaves(&state.second));
         let (mut next, mut next_first, mut next_second) = (Vec::new(), Vec::new(), Vec::new());
@@ -134,22 +149,38 @@ impl Adam {
         }
         let first = tree::unflatten(&state.first, next_first)?;
         let second = tree::unflatten(&state.second, next_second)?;
-        Ok((tree::unflatten(parameters, next)?, AdamState { step, first, second }))
+        let next = tree::unflatten(parameters, next)?;
+        tree::check_same_types(
+            "adam: parameters before and after a step of this rate",
+            parameters,
+            &next,
+            at,
+        )?;
+        Ok((next, AdamState { step, first, second }))
     }
 }
 
-/// The Euclidean norm over all tensors of a tree of floats.
+/// The Euclidean norm over all tensors of a tree of floats of one dtype; slope 0 where it is 0. No square overflows or
+/// vanishes on the way.
 #[track_caller]
 pub fn global_norm<T: Tree>(tree: &T) -> Tensor {
-    let mut squares: Option<Tensor> = None;
-    for leaf in tree::leaves(tree) {
-        let square = leaf.square().sum();
-        squares = Some(match squares {
-            Some(sum) => sum + square,
-            None => square,
+    let leaves = tree::leaves(tree);
+    let mut scale: Option<Tensor> = None;
+    for leaf in &leaves {
+        attempt!(leaf.require_float("global_norm", Loc::caller()));
+        let all: Vec<usize> = (0..attempt!(leaf.rank())).collect();
+        let magnitude = attempt!(leaf.magnitude(&all)).reshape_to(Shape::scalar(), Loc::caller());
+        scale = Some(match scale {
+            Some(scale) => scale.maximum(magnitude),
+            None => magnitude,
         });
     }
-    squares.map_or_else(|| Tensor::from(0.0), |sum| sum.sqrt())
+    let Some(scale) = scale else { return Tensor::from(0.0) };
+    let mut squares = scale.zeros_like();
+    for leaf in leaves {
+        squares += (leaf / &scale).square().sum();
+    }
+    squares.sqrt_flat_at_zero() * scale
 }
 
 /// The tree, scaled down if its norm is over `limit`.

@@ -155,9 +155,13 @@ pub fn normal<S: Into<Shape>>(key: &Tensor, dtype: DType, shape: S) -> Tensor {
     ((1.0 - radius).ln() * -2.0).sqrt() * (angle * TAU).cos()
 }
 
-/// True with probability `p`.
+/// True with probability `p`, which must be in [0, 1].
 #[track_caller]
 pub fn bernoulli(key: &Tensor, p: f64, shape: impl Into<Shape>) -> Tensor {
+    if !(0.0..=1.0).contains(&p) {
+        let text = format!("the probability {p} is not in [0, 1]; give the part of elements to be true");
+        return Tensor::failed(Error::invalid("bernoulli", text, Loc::caller()));
+    }
     uniform(key, DType::F64, shape).lt(p)
 }
 

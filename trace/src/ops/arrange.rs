@@ -51,16 +51,37 @@ pub fn stack(tensors: &[Tensor], axis: impl Index) -> Tensor {
 }
 
 impl Tensor {
-    /// Parts of these extents along an axis, in order. A part that failed carries the error.
+    /// Parts of these extents along an axis, in order. Together they must be the whole: else each part, of which there
+    /// is at least one then, carries the error.
     #[track_caller]
     pub fn split(&self, axis: impl Index, extents: &[usize]) -> Vec<Tensor> {
+        let dim = match self.check_split(axis, extents, Loc::caller()) {
+            Ok(dim) => dim,
+            Err(error) => return vec![Tensor::failed(error); extents.len().max(1)],
+        };
         let mut parts = Vec::with_capacity(extents.len());
-        let mut start = 0usize;
+        let mut start = 0;
         for &extent in extents {
-            parts.push(self.narrow(axis, start, extent));
-            start = start.saturating_add(extent);
+            parts.push(self.narrow(dim, start, extent));
+            start += extent;
         }
         parts
+    }
+
+    fn check_split(&self, axis: impl Index, extents: &[usize], at: Loc) -> Result<usize, Error> {
+        let dim = self.one_axis("split", axis, at)?;
+        let ty = self.ty()?;
+        let sum = extents.iter().try_fold(0usize, |sum, &extent| sum.checked_add(extent));
+        if sum == Some(ty.shape[dim]) {
+            return Ok(dim);
+        }
+        let sum = sum.map_or_else(|| "more than can be counted".to_string(), |sum| sum.to_string());
+        let text = format!(
+            "parts {extents:?} are {sum} in all, and axis {dim} has extent {}; the sum must be the extent, or use narrow \
+             for parts of it",
+            ty.shape[dim]
+        );
+        Err(Error::op("split", &[ty], Problem::Constraint(text), at))
     }
 
     /// `count` equal parts along an axis.
@@ -190,17 +211,20 @@ impl Tensor {
         self.narrow(dim, shape[dim] - n, n) - self.narrow(dim, 0usize, n)
     }
 
-    /// All axes from `first` to `last`, both included, merged into one.
+    /// All axes from `first` to `last`, both included, merged into one; `last` must not come before `first`.
     #[track_caller]
     pub fn flatten(&self, first: impl Index, last: impl Index) -> Tensor {
-        let first = attempt!(self.one_axis("flatten", first, Loc::caller()));
-        let last = attempt!(self.one_axis("flatten", last, Loc::caller()));
-        let shape = attempt!(self.shape());
+        let at = Loc::caller();
+        let first = attempt!(self.one_axis("flatten", first, at));
+        let last = attempt!(self.one_axis("flatten", last, at));
+        let ty = attempt!(self.ty());
         if last < first {
-            return self.clone();
+            let text = format!("the last axis {last} comes before the first axis {first}; exchange them");
+            return Tensor::failed(Error::op("flatten", &[ty], Problem::Constraint(text), at));
         }
+        let shape = &ty.shape;
         let merged: usize = shape[first..=last].iter().product();
         let extents = shape[..first].iter().copied().chain([merged]).chain(shape[last + 1..].iter().copied());
-        self.reshape_to(extents.collect(), Loc::caller())
+        self.reshape_to(extents.collect(), at)
     }
 }

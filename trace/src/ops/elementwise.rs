@@ -1,6 +1,7 @@
 //! Elementwise arithmetic and functions.
 
 use crate::apply::apply;
+use crate::error::Error;
 use crate::ops::number::Operand;
 use crate::tensor::{Tensor, attempt};
 use pullback_ir::ops::elementwise::binary::Binary;
@@ -118,6 +119,24 @@ binary! {
     shr_logical = ShrLogical;
 }
 
+/// Refuses bounds between which no number lies, where that is known.
+fn check_bounds(low: &Operand, high: &Operand, at: Loc) -> Result<(), Error> {
+    let refuse = |text: String| Err(Error::invalid("clamp", text, at));
+    for bound in [low, high] {
+        if let Operand::Number(number) = bound
+            && number.is_nan()
+        {
+            return refuse("a bound is NaN; give a number, infinite where there is no bound".into());
+        }
+    }
+    match (low, high) {
+        (Operand::Number(low), Operand::Number(high)) if low.is_above(*high) => {
+            refuse(format!("the lower bound {low} is above the upper bound {high}; exchange them"))
+        }
+        (Operand::Number(_) | Operand::Tensor(_), Operand::Number(_) | Operand::Tensor(_)) => Ok(()),
+    }
+}
+
 impl Tensor {
     /// `x * x`
     #[track_caller]
@@ -181,13 +200,24 @@ impl Tensor {
     }
 
     /// The value held between two bounds. At the bounds themselves the slope is still 1.
+    ///
+    /// Errors: numbers as bounds of which one is NaN, or the lower is above the upper. Bounds that are tensors mean what
+    /// they mean to NumPy: the result is NaN where a bound is, and the upper bound where the lower is above it.
     #[track_caller]
     pub fn clamp(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Tensor {
-        let dtype = attempt!(self.dtype());
-        let low = attempt!(low.into().beside(dtype, Loc::caller()));
-        let high = attempt!(high.into().beside(dtype, Loc::caller()));
-        let above = self.gt(&high).select(&high, self);
-        self.lt(&low).select(&low, &above)
+        let (dtype, at) = (attempt!(self.dtype()), Loc::caller());
+        let (low, high) = (low.into(), high.into());
+        attempt!(check_bounds(&low, &high, at));
+        let may_be_nan = |bound: &Operand| matches!(bound, Operand::Tensor(_)) && dtype.is_float();
+        let (low_may, high_may) = (may_be_nan(&low), may_be_nan(&high));
+        let low = attempt!(low.beside(dtype, at));
+        let high = attempt!(high.beside(dtype, at));
+        let below = self.lt(&low);
+        let below = if low_may { below | low.is_nan() } else { below };
+        let raised = below.select(&low, self);
+        let above = raised.gt(&high);
+        let above = if high_may { above | high.is_nan() } else { above };
+        above.select(&high, &raised)
     }
 
     /// [`Tensor::clamp`] by NumPy's name.

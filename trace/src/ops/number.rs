@@ -68,6 +68,21 @@ impl Number {
         Ok(Tensor::literal(Literal::splat_bits(TensorType::scalar(dtype), bits)))
     }
 
+    /// Whether it is NaN.
+    pub(crate) fn is_nan(self) -> bool {
+        matches!(self, Number::Float(x) if x.is_nan())
+    }
+
+    /// Whether it is the greater of two.
+    pub(crate) fn is_above(self, other: Number) -> bool {
+        match (self, other) {
+            (Number::Int(x), Number::Int(y)) => x > y,
+            (Number::Int(x), Number::Float(y)) => x as f64 > y,
+            (Number::Float(x), Number::Int(y)) => x > y as f64,
+            (Number::Float(x), Number::Float(y)) => x > y,
+        }
+    }
+
     /// The number as an exponent of `integer_pow`, if it is a small integer.
     pub(crate) fn as_exponent(self) -> Option<i32> {
         match self {

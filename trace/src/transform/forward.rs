@@ -45,7 +45,7 @@ impl<A: Args, F: Function<A>> Function<(A, A)> for Jvp<F> {
     type Output = (F::Output, F::Output);
 
     fn invoke(&self, (arguments, tangents): &(A, A)) -> Result<Self::Output, Error> {
-        tree::check_same("jvp: arguments and tangents", arguments, tangents)?;
+        tree::check_same("jvp: arguments and tangents", arguments, tangents, self.at)?;
         let leaves = tree::leaves(arguments);
         let types = leaf_types(&leaves)?;
         check_types("tangent", &types, tangents, self.at)?;
@@ -124,7 +124,7 @@ impl<A: Args, O: Tree> Linear<A, O> {
     /// The tangent of the output along these tangents of the arguments.
     pub fn call<T: Arguments<Owned = A>>(&self, tangents: T) -> Result<O, Error> {
         let tangents = tangents.into_owned();
-        tree::check_same("linearize: arguments and tangents", &self.arguments, &tangents)?;
+        tree::check_same("linearize: arguments and tangents", &self.arguments, &tangents, self.at)?;
         check_types("tangent", &self.types, &tangents, self.at)?;
         let directions = tree::leaves(&tangents);
         let wrt = floats(&self.types);

@@ -76,7 +76,7 @@ impl<F> Vjp<F> {
 impl<A: Args, O: Tree> Pullback<A, O> {
     /// The cotangents of the arguments under this cotangent of the output. Those of integers and bools are zeros.
     pub fn call(&self, cotangent: &O) -> Result<A, Error> {
-        tree::check_same("vjp: output and cotangent", &self.output, cotangent)?;
+        tree::check_same("vjp: output and cotangent", &self.output, cotangent, self.at)?;
         check_types("cotangent", &self.types, cotangent, self.at)?;
         let cotangents = tree::leaves(cotangent);
         let inputs: Vec<&Tensor> =

@@ -111,7 +111,7 @@ impl<F, S> Hvp<F, S> {
     {
         let (recording, wrt) = prepare("hvp", (&self.function, &self.select, self.at), arguments)?;
         let selected = self.select.rebuild(arguments, &mut Tensor::clone);
-        tree::check_same("hvp: selected arguments and direction", &selected, direction)?;
+        tree::check_same("hvp: selected arguments and direction", &selected, direction, self.at)?;
         check_types("direction", &leaf_types(&tree::leaves(&selected))?, direction, self.at)?;
         let program = autodiff(&self.hooks).hvp(&recording.program, &wrt)?;
         let mut inputs = recording.inputs(arguments);

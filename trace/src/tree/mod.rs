@@ -8,6 +8,7 @@ mod structure;
 
 use crate::error::Error;
 use crate::tensor::Tensor;
+use pullback_ir::Loc;
 use std::fmt::Debug;
 
 pub use structure::Structure;
@@ -137,11 +138,12 @@ pub fn flatten<T: Tree>(tree: &T) -> (Vec<Tensor>, Structure) {
 }
 
 /// The structure of `like` with other tensors in its places, as many as it has.
+#[track_caller]
 pub fn unflatten<T: Tree>(like: &T, leaves: Vec<Tensor>) -> Result<T, Error> {
     let due = count(like);
     if due != leaves.len() {
         let (left, right) = (format!("{due} tensors"), format!("{} tensors", leaves.len()));
-        return Err(Error::TreesDiffer { what: "unflatten", left, right });
+        return Err(Error::TreesDiffer { what: "unflatten", left, right, at: Loc::caller() });
     }
     let mut leaves = leaves.into_iter();
     Ok(like.rebuild(&mut |old| leaves.next().unwrap_or_else(|| old.clone())))
@@ -153,21 +155,41 @@ pub fn map<T: Tree>(tree: &T, mut f: impl FnMut(&Tensor) -> Tensor) -> T {
 }
 
 /// A tree of the results of a function of the tensors at each place of two trees of one structure.
+#[track_caller]
 pub fn zip_map<T: Tree>(
     left: &T,
     right: &T,
     mut f: impl FnMut(&Tensor, &Tensor) -> Tensor,
 ) -> Result<T, Error> {
-    check_same("zip_map", left, right)?;
+    check_same("zip_map", left, right, Loc::caller())?;
     let mut others = leaves(right).into_iter();
     Ok(left.rebuild(&mut |tensor| others.next().map_or_else(|| tensor.clone(), |other| f(tensor, other))))
 }
 
 /// Checks that two trees have one structure, whatever the types of their tensors.
-pub(crate) fn check_same<T: Tree>(what: &'static str, left: &T, right: &T) -> Result<(), Error> {
+pub(crate) fn check_same<T: Tree>(what: &'static str, left: &T, right: &T, at: Loc) -> Result<(), Error> {
     let (left, right) = (structure(left), structure(right));
     if left == right {
         return Ok(());
     }
-    Err(Error::TreesDiffer { what, left: left.to_string(), right: right.to_string() })
+    Err(Error::TreesDiffer { what, left: left.to_string(), right: right.to_string(), at })
+}
+
+/// Checks that two trees have one structure and their tensors the same types.
+pub(crate) fn check_same_types<T: Tree>(
+    what: &'static str,
+    left: &T,
+    right: &T,
+    at: Loc,
+) -> Result<(), Error> {
+    check_same(what, left, right, at)?;
+    for (i, (l, r)) in leaves(left).into_iter().zip(leaves(right)).enumerate() {
+        let (left_ty, right_ty) = (l.ty()?, r.ty()?);
+        if left_ty != right_ty {
+            let path = paths(left).swap_remove(i);
+            let (left, right) = (left_ty.clone(), right_ty.clone());
+            return Err(Error::LeavesDiffer { what, path, left, right, at });
+        }
+    }
+    Ok(())
 }
