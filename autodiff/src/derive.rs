@@ -10,7 +10,7 @@ use crate::options::Autodiff;
 use crate::transpose::{Ends, transpose_into};
 use crate::verify_linear::verify_linear;
 use pullback_ir::passes::prune;
-use pullback_ir::{Builder, Program, Stage, TensorType, Value};
+use pullback_ir::{Builder, Program, Stage, TensorType, TypeError, Value};
 
 /// A program linearized at the arguments it was given in some builder: its outputs there, and its derivative,
 /// which can be applied forwards and backwards any number of times.
@@ -21,6 +21,14 @@ pub struct Linearization {
     /// The derivative, for [`Autodiff::push_forward`] and [`Autodiff::pull_back`].
     pub linearized: Linearized,
     pub(crate) residuals: Vec<Value>,
+}
+
+impl Linearization {
+    fn at(builder: &mut Builder, linearized: Linearized, args: &[Value]) -> Result<Linearization, TypeError> {
+        let mut outputs = builder.inline(&linearized.primal, args)?;
+        let residuals = outputs.split_off(linearized.outputs);
+        Ok(Linearization { outputs, linearized, residuals })
+    }
 }
 
 impl Autodiff {
@@ -63,10 +71,7 @@ impl Autodiff {
         args: &[Value],
         wrt: &[usize],
     ) -> Result<Linearization, AdError> {
-        let linearized = self.linearize(program, wrt)?;
-        let mut outputs = builder.inline(&linearized.primal, args)?;
-        let residuals = outputs.split_off(linearized.outputs);
-        Ok(Linearization { outputs, linearized, residuals })
+        Ok(Linearization::at(builder, self.linearize(program, wrt)?, args)?)
     }
 
     /// The tangents of the outputs, given those of the parameters in `wrt` (`None`: zero).
@@ -122,7 +127,7 @@ impl Autodiff {
     ) -> Result<(Vec<Value>, Vec<Value>), AdError> {
         check_wrt(program, wrt)?;
         check_loss(program, program.output_types().get(..1).unwrap_or_default())?;
-        let at = self.linearize_into(builder, program, args, wrt)?;
+        let at = Linearization::at(builder, self.linearize(program, wrt)?.keep_least()?, args)?;
         let mut cotangents = vec![None; at.outputs.len()];
         cotangents[0] = Some(self.seed(builder, program, &at)?);
         let found = self.pull_back(builder, &at, &cotangents)?;
@@ -164,7 +169,7 @@ impl Autodiff {
             .into_iter()
             .map(|ty| ty.dtype.is_float().then(|| builder.param(ty)))
             .collect();
-        let at = self.linearize_into(&mut builder, program, &args, wrt)?;
+        let at = Linearization::at(&mut builder, self.linearize(program, wrt)?.keep_least()?, &args)?;
         let found = self.pull_back(&mut builder, &at, &cotangents)?;
         let found = instantiate(&mut builder, &found, &wrt_types(program, wrt))?;
         Ok(end(builder, &[at.outputs, found].concat()))

@@ -16,6 +16,7 @@ mod custom;
 mod derive;
 mod error;
 mod jacobian;
+mod least;
 mod linearize;
 mod options;
 mod transpose;

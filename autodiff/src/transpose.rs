@@ -10,7 +10,7 @@ use indexmap::IndexSet;
 use pullback_ir::ops::Op;
 use pullback_ir::program::Values;
 use pullback_ir::rules::{Arg, Cotangents, add_contributions};
-use pullback_ir::{Builder, Node, Program, Stage, Value};
+use pullback_ir::{Builder, Node, Program, Stage, TypeError, Value};
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -41,44 +41,41 @@ pub(crate) fn transpose_into(
     ends: Ends<'_>,
 ) -> Result<Vec<Option<Value>>, AdError> {
     let outer = builder.loc();
-    let mut known = program.params().iter().zip(args).filter_map(|(&v, arg)| Some((v, (*arg)?))).collect();
-    copy_known(builder, program, &mut known)?;
+    let known: SecondaryMap<Value, Value> =
+        program.params().iter().zip(args).filter_map(|(&v, arg)| Some((v, (*arg)?))).collect();
+    let is_known = without_tangent(program, &known);
     let result = autodiff.hooks.during(Stage::Transpose, builder, |builder| {
         let starts = program.params().iter().zip(ends.starts).filter_map(|(&v, start)| Some((v, (*start)?)));
-        Walk { autodiff, program, builder, known, cotangents: starts.collect() }.run(nested, ends)
+        Walk { autodiff, program, builder, is_known, known, cotangents: starts.collect() }.run(nested, ends)
     });
     builder.set_loc(outer);
     result
 }
 
-/// Copies the ops none of whose operands carries a tangent.
-fn copy_known(
-    builder: &mut Builder,
-    program: &Program,
-    known: &mut SecondaryMap<Value, Value>,
-) -> Result<(), AdError> {
+/// The values that carry no tangent: those that depend on known parameters alone.
+fn without_tangent(program: &Program, known: &SecondaryMap<Value, Value>) -> SecondaryMap<Value, ()> {
+    let mut found: SecondaryMap<Value, ()> = known.keys().map(|v| (v, ())).collect();
     for node in program.nodes() {
-        let operands: Option<Values> = node.operands.iter().map(|&v| known.get(v).copied()).collect();
-        if let Some(operands) = operands {
-            builder.set_loc(node.loc);
-            let results = builder.emit(node.op.clone(), &operands)?;
-            known.extend(node.results.iter().copied().zip(results));
+        if node.operands.iter().all(|&v| found.contains_key(v)) {
+            found.extend(node.results.iter().map(|&v| (v, ())));
         }
     }
-    Ok(())
+    found
 }
 
 struct Walk<'a> {
     autodiff: &'a Autodiff,
     program: &'a Program,
     builder: &'a mut Builder,
-    /// Values of the program that carry no tangent, in the builder.
+    /// Values of the program that carry no tangent.
+    is_known: SecondaryMap<Value, ()>,
+    /// Those of them that are needed so far, in the builder.
     known: SecondaryMap<Value, Value>,
     /// Cotangents so far, in the builder.
     cotangents: SecondaryMap<Value, Value>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     fn run(mut self, nested: &mut Nested, ends: Ends<'_>) -> Result<Vec<Option<Value>>, AdError> {
         for (&output, &cotangent) in self.program.outputs().iter().zip(ends.cotangents).rev() {
             self.contribute(output, cotangent).map_err(AdError::Type)?;
@@ -96,6 +93,7 @@ impl Walk<'_> {
         if cotangents.iter().all(Option::is_none) {
             return Ok(());
         }
+        self.copy_known(&node.operands)?;
         self.builder.set_loc(derived(node, Stage::Transpose.name()));
         let merged: Option<(Op, Values)> = match &node.op {
             Op::Call(call) if self.repeats(&node.operands) => {
@@ -134,9 +132,38 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Copies the ops that compute those of the values that carry no tangent, now that they are needed: what is
+    /// computed again is alive no longer than its uses.
+    fn copy_known(&mut self, values: &[Value]) -> Result<(), TypeError> {
+        let hook = self.builder.set_hook(None);
+        let mut nodes: Vec<(&Node, bool)> = self.missing(values).map(|node| (node, false)).collect();
+        while let Some((node, has_operands)) = nodes.pop() {
+            if self.known.contains_key(node.results[0]) {
+                continue;
+            }
+            if !has_operands {
+                nodes.push((node, true));
+                nodes.extend(self.missing(&node.operands).map(|node| (node, false)));
+                continue;
+            }
+            let operands: Values = node.operands.iter().map(|&v| self.known[v]).collect();
+            self.builder.set_loc(node.loc);
+            let results = self.builder.emit(node.op.clone(), &operands)?;
+            self.known.extend(node.results.iter().copied().zip(results));
+        }
+        self.builder.set_hook(hook);
+        Ok(())
+    }
+
+    /// The ops of known values that are not yet in the builder.
+    fn missing(&self, values: &[Value]) -> impl Iterator<Item = &'a Node> {
+        let is_missing = |&&v: &&Value| self.is_known.contains_key(v) && !self.known.contains_key(v);
+        values.iter().filter(is_missing).filter_map(|&v| self.program.producer(v))
+    }
+
     /// Whether a value that carries a tangent is among them twice.
     fn repeats(&self, operands: &[Value]) -> bool {
-        let linear = || operands.iter().filter(|&&v| !self.known.contains_key(v));
+        let linear = || operands.iter().filter(|&&v| !self.is_known.contains_key(v));
         linear().collect::<IndexSet<_>>().len() < linear().count()
     }
 
@@ -144,8 +171,8 @@ impl Walk<'_> {
         &mut self,
         value: Value,
         contribution: Option<Value>,
-    ) -> Result<(), pullback_ir::TypeError> {
-        if self.known.contains_key(value) {
+    ) -> Result<(), TypeError> {
+        if self.is_known.contains_key(value) {
             return Ok(());
         }
         let sum = add_contributions(self.builder, self.cotangents.get(value).copied(), contribution)?;

@@ -1,7 +1,7 @@
 //! How much work an op is, roughly. It decides what is kept and what is computed twice, never what is computed.
 
 use indexmap::IndexMap;
-use pullback_ir::ops::control::looping::Trip;
+use pullback_ir::ops::control::looping::{Loop, Trip};
 use pullback_ir::recipe::Recipe;
 use pullback_ir::{Node, Program, TensorType};
 use std::sync::Arc;
@@ -39,12 +39,16 @@ fn node_work(program: &Program, node: &Node, known: &mut Known) -> u64 {
         Recipe::Call(program) => whole(&program, known),
         Recipe::Branch(op) => op.arms.iter().map(|arm| whole(arm, known)).max().unwrap_or(0),
         Recipe::Loop(op) => {
-            let times = match op.trip {
-                Trip::Count(n) => n as u64,
-                Trip::Times | Trip::Each | Trip::While(_) => SOME,
-            };
-            times.saturating_mul(whole(&op.body, known))
+            trips(&op).saturating_mul(whole(&op.body, known))
         }
+    }
+}
+
+/// About how many iterations a loop has.
+pub(crate) fn trips(op: &Loop) -> u64 {
+    match op.trip {
+        Trip::Count(n) => n as u64,
+        Trip::Times | Trip::Each | Trip::While(_) => SOME,
     }
 }
 

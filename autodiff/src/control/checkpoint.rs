@@ -14,7 +14,8 @@ use pullback_ir::{Builder, Def, Node, Program, TensorType, TypeError, Value};
 use slotmap::SecondaryMap;
 use std::sync::Arc;
 
-/// The split of a program, keeping its parameters and what it is told to keep. `program` is what was split.
+/// The split of a called program, keeping its parameters and what it is told to keep.
+/// `program` is what was split.
 pub(crate) fn checkpointed(split: &Split, program: &Arc<Program>, keep: &Keep) -> Result<Split, TypeError> {
     // Contractions and offers are to be found in what the program calls, too.
     let inlined = match keep {
@@ -22,40 +23,52 @@ pub(crate) fn checkpointed(split: &Split, program: &Arc<Program>, keep: &Keep) -
         Keep::Dots | Keep::Offered(_) | Keep::Budget(_) => Some(Arc::new(split.primal.inline_calls())),
     };
     let primal = inlined.as_ref().unwrap_or(&split.primal);
-    let residuals: Vec<Value> = split
-        .residuals
-        .iter()
-        .map(|residual| match *residual {
+    let kept = kept(primal, &split.residuals_in(primal), keep);
+    let lean = split.keeping(primal, &kept)?;
+    let is_whole = lean.primal.outputs().len() == lean.outputs;
+    Ok(if is_whole { Split { primal: program.clone(), ..lean } } else { lean })
+}
+
+impl Split {
+    /// The residuals as values of the primal program, or of one with the same parameters and outputs.
+    pub(crate) fn residuals_in(&self, primal: &Program) -> Vec<Value> {
+        let value = |residual: &Residual| match *residual {
             Residual::Operand(i) => primal.params()[i],
             Residual::Result(i) => primal.outputs()[i],
-        })
-        .collect();
-    let again = Again::new(primal, &residuals, &kept(primal, &residuals, keep));
-    let mut outputs: Vec<Value> = primal.outputs()[..split.outputs].to_vec();
-    let mut sources = Vec::new();
-    for &source in &again.sources {
-        sources.push(match primal.def(source) {
-            Def::Param(i) => Residual::Operand(i),
-            Def::Result(..) => {
-                Residual::Result(outputs.iter().position(|&v| v == source).unwrap_or_else(|| {
-                    outputs.push(source);
-                    outputs.len() - 1
-                }))
-            }
-        });
+        };
+        self.residuals.iter().map(value).collect()
     }
-    let is_more = outputs.len() > split.outputs;
-    Ok(Split {
-        primal: if is_more {
-            Arc::new(dce(&(**primal).clone().with_outputs(&outputs)))
-        } else {
-            program.clone()
-        },
-        residuals: sources,
-        linear: Arc::new(again.linear(primal, &residuals, &split.linear)?),
-        outputs: split.outputs,
-        active: split.active.clone(),
-    })
+
+    /// The split with the parameters and these values kept, from which the linear program computes the residuals
+    /// again. `primal` is the primal program, in which they are.
+    pub(crate) fn keeping(
+        &self,
+        primal: &Program,
+        kept: &SecondaryMap<Value, ()>,
+    ) -> Result<Split, TypeError> {
+        let residuals = self.residuals_in(primal);
+        let again = Again::new(primal, &residuals, kept);
+        let mut outputs: Vec<Value> = primal.outputs()[..self.outputs].to_vec();
+        let mut sources = Vec::new();
+        for &source in &again.sources {
+            sources.push(match primal.def(source) {
+                Def::Param(i) => Residual::Operand(i),
+                Def::Result(..) => {
+                    Residual::Result(outputs.iter().position(|&v| v == source).unwrap_or_else(|| {
+                        outputs.push(source);
+                        outputs.len() - 1
+                    }))
+                }
+            });
+        }
+        Ok(Split {
+            primal: Arc::new(dce(&primal.clone().with_outputs(&outputs))),
+            residuals: sources,
+            linear: Arc::new(again.linear(primal, &residuals, &self.linear)?),
+            outputs: self.outputs,
+            active: self.active.clone(),
+        })
+    }
 }
 
 /// The results to keep.

@@ -7,15 +7,18 @@
 
 use super::nested::{Nested, Residual, Split, Transposed};
 use super::spread;
+use crate::least::{bytes, least};
 use crate::linearize::{Failure, given};
 use crate::options::Autodiff;
 use crate::transpose::Ends;
+use crate::work::trips;
 use pullback_ir::ops::control::looping::{Loop, Trip};
 use pullback_ir::ops::{Equation, Primitive};
 use pullback_ir::passes::{invariant_program, invariant_values};
 use pullback_ir::program::Values;
 use pullback_ir::rules::{Arg, Cotangents, Linearizer, RuleError};
-use pullback_ir::{Builder, DType, Program, TensorType, TypeError, Value};
+use pullback_ir::{Builder, DType, Def, Program, TensorType, TypeError, Value};
+use slotmap::SecondaryMap;
 use std::sync::Arc;
 
 /// A loop linearized.
@@ -74,7 +77,23 @@ pub(crate) fn linearized(
         gained.into_iter().for_each(|i| active[op.consts + i] = true);
     };
     let has_tangents = active[op.consts..][..op.carries].contains(&true) || !split.active.is_empty();
-    Ok(if has_tangents { Some(place_residuals(op, split, active)?) } else { None })
+    Ok(if has_tangents { Some(place_residuals(op, keep_least(op, split)?, active)?) } else { None })
+}
+
+/// The split of the body that stacks least: what iterations share is not stacked, and xs and ys are stacks already.
+fn keep_least(op: &Loop, split: Arc<Split>) -> Result<Arc<Split>, TypeError> {
+    let body = &*split.primal;
+    let shared = invariant_values(body, op.consts, |_| true);
+    let ys: SecondaryMap<Value, ()> =
+        body.outputs()[op.carries..split.outputs].iter().map(|&v| (v, ())).collect();
+    let is_stacked = |v| ys.contains_key(v) || matches!(body.def(v), Def::Param(i) if i >= op.consts + op.carries);
+    let times = trips(op);
+    let cost = |v| {
+        let is_had = shared.contains_key(v) || is_stacked(v);
+        if is_had { 0 } else { bytes(body, v, times) }
+    };
+    let kept = least(body, &split.residuals_in(body), &cost);
+    kept.map_or(Ok(split.clone()), |kept| split.keeping(body, &kept).map(Arc::new))
 }
 
 fn place_residuals(op: &Loop, split: Arc<Split>, active: Vec<bool>) -> Result<Linearized, TypeError> {

@@ -37,7 +37,7 @@ pub(crate) enum Residual {
 }
 
 impl Split {
-    fn new(split: Linearized) -> Split {
+    pub(crate) fn new(split: Linearized) -> Split {
         let mut outputs: Vec<Value> = split.primal.outputs()[..split.outputs].to_vec();
         let mut position: SecondaryMap<Value, usize> =
             outputs.iter().copied().enumerate().map(|(i, v)| (v, i)).collect();
@@ -59,6 +59,18 @@ impl Split {
             linear: Arc::new(split.linear),
             outputs: split.outputs,
             active: split.active,
+        }
+    }
+
+    /// The two programs on their own, the residuals as outputs of the primal one.
+    pub(crate) fn linearized(self) -> Linearized {
+        let residuals = self.residuals_in(&self.primal);
+        let outputs = [&self.primal.outputs()[..self.outputs], &residuals].concat();
+        Linearized {
+            primal: Arc::unwrap_or_clone(self.primal).with_outputs(&outputs),
+            linear: Arc::unwrap_or_clone(self.linear),
+            outputs: self.outputs,
+            active: self.active,
         }
     }
 }

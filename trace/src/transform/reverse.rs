@@ -55,7 +55,7 @@ impl<F> Vjp<F> {
         let wrt = floats(&leaf_types(&tree::leaves(&arguments))?);
         let recording = record("vjp", self.at, &self.function, &arguments, true)?;
         let autodiff = autodiff(&self.hooks);
-        let linearized = autodiff.linearize(&recording.program, &wrt)?;
+        let linearized = autodiff.linearize(&recording.program, &wrt)?.keep_least()?;
         let transposed = autodiff.transpose(&linearized.linear, linearized.residuals())?;
         let mut outputs = apply_program(&linearized.primal, &recording.inputs(&arguments), self.at)?;
         let residuals = outputs.split_off(linearized.outputs);
