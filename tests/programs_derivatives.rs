@@ -10,11 +10,12 @@ use generate::{Generated, Style, sample_contracts};
 use properties::{Tally, for_programs, given, same_outcome};
 use proptest::prop_assert;
 use proptest::test_runner::TestCaseError;
-use pullback::autodiff::Autodiff;
+use pullback::autodiff::{Autodiff, Linearized};
 use pullback::ir::Program;
 use pullback::ir::passes::simplify_with;
 use pullback::ir::sample::{Domain, SampleOperand};
 use pullback::runtime::{Array, Interpreter, interpret};
+use std::cell::Cell;
 
 /// A smooth program with its derivatives, at a point, along directions.
 struct Point<'a> {
@@ -156,4 +157,28 @@ fn slopes_are_limits_of_difference_quotients() {
         Ok(())
     });
     tally.assert_few_left_out();
+}
+
+#[test]
+fn what_is_kept_changes_no_bit_of_a_gradient() {
+    let fewer = Cell::new(0);
+    for_programs(Style::Smooth, |generated| {
+        let point = Point::new(generated);
+        let derivatives = &point.derivatives;
+        let linearized = given(derivatives.linearize(&generated.program, &point.wrt), "linearize")?;
+        let lean = given(linearized.clone().keep_cheapest(&|_, _| 1 << 30), "keep")?;
+        fewer.set(fewer.get() + usize::from(lean != linearized));
+        let outputs = generated.program.output_types().into_iter().enumerate();
+        let weights = outputs.filter(|(_, ty)| ty.dtype.is_float()).zip(&point.weights);
+        let weights = weights.filter(|((i, _), _)| linearized.active.contains(i));
+        let weights: Vec<Array> = weights.map(|(_, weight)| weight.clone()).collect();
+        let cotangents = |split: &Linearized| {
+            let backward = given(derivatives.transpose(&split.linear, split.residuals()), "transpose")?;
+            let mut residuals = Point::run(&split.primal, &[&point.arguments], "primal")?;
+            let residuals = residuals.split_off(split.outputs);
+            Ok::<_, TestCaseError>(interpret(&backward, &[&residuals[..], &weights].concat()))
+        };
+        same_outcome(&cotangents(&linearized)?, &cotangents(&lean)?, "kept least")
+    });
+    assert!(fewer.get() > 0, "nothing is ever computed again");
 }

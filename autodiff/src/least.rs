@@ -1,7 +1,7 @@
 //! Which values to keep for the other half of a derivative, so that they are few bytes: a minimum cut.
 //!
 //! A value that the other half needs is kept, or computed again there from others. To keep one costs its bytes; to
-//! compute one again costs [`AGAIN`] bytes for each instruction it takes, and only elementwise work and movement of
+//! compute one again costs some bytes for each instruction it takes, and only elementwise work and movement of
 //! elements may be done twice. Both costs are capacities in a network in which each value is an edge: a cut between
 //! what the first half computes and what the second half needs is a choice of values to keep, and the least cut is the
 //! best choice. Where cuts cost the same, the one that computes least again is taken.
@@ -9,17 +9,20 @@
 use crate::control::nested::Split;
 use crate::linearize::Linearized;
 use crate::work::work;
+use petgraph::Direction;
 use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
-use petgraph::Direction;
 use pullback_ir::recipe::Recipe;
 use pullback_ir::{Def, Node, Program, TensorType, TypeError, Value};
 use slotmap::SecondaryMap;
 
-/// Bytes that one instruction, done again on one element, weighs.
-const AGAIN: u64 = 1;
+/// Bytes that one instruction, done again on one element, weighs: of a large value, which goes through memory twice.
+const AGAIN_LARGE: u64 = 1;
+
+/// The same of a small value, which is stored and loaded in two instructions.
+const AGAIN_SMALL: u64 = 4;
 
 /// Smaller values, in bytes, are kept without asking: they are in a cache or a register anyway.
 const SMALL: u64 = 1024;
@@ -33,19 +36,21 @@ const NEVER: u64 = 1 << 40;
 impl Linearized {
     /// The same with those values for residuals that are least to keep, from which the linear program computes again
     /// what its ops need. For reverse mode: where the linear program follows at once, work would be done twice for
-    /// nothing.
+    /// nothing. Derivatives are the same to the bit.
     pub fn keep_least(self) -> Result<Linearized, TypeError> {
+        self.keep_cheapest(&|program, value| bytes(program, value, 1))
+    }
+
+    /// The same by another notion of what it costs to keep a value of the primal program. Parameters and outputs of the
+    /// function cost nothing, since they are there anyway; to compute an element again costs 1 to 4 per instruction.
+    pub fn keep_cheapest(self, cost: &dyn Fn(&Program, Value) -> u64) -> Result<Linearized, TypeError> {
         let outputs = &self.primal.outputs()[..self.outputs];
         let outputs: SecondaryMap<Value, ()> = outputs.iter().map(|&v| (v, ())).collect();
         let is_had = |v| outputs.contains_key(v) || matches!(self.primal.def(v), Def::Param(_));
-        let cost = |v| if is_had(v) { 0 } else { bytes(&self.primal, v, 1) };
-        match least(&self.primal, self.residual_values(), &cost) {
-            None => Ok(self),
-            Some(kept) => {
-                let split = Split::new(self);
-                Ok(split.keeping(&split.primal, &kept)?.linearized())
-            }
-        }
+        let cost = |v| if is_had(v) { 0 } else { cost(&self.primal, v) };
+        let Some(kept) = least(&self.primal, self.residual_values(), &cost) else { return Ok(self) };
+        let split = Split::new(self);
+        Ok(split.keeping(&split.primal, &kept)?.linearized())
     }
 }
 
@@ -119,7 +124,7 @@ impl Region {
             if let Some(node) = producer {
                 let operands = node.operands.iter().map(|&v| add(&mut values, v)).collect();
                 values[next].operands = operands;
-                values[next].again = work(program, node).saturating_mul(AGAIN).min(NEVER);
+                values[next].again = again(program, value, work(program, node));
             }
             next += 1;
         }
@@ -192,6 +197,12 @@ fn behind_the_cut(network: &DiGraph<(), u64>, flows: &[u64], sink: NodeIndex) ->
     behind
 }
 
+/// What it costs to do so much work again for a value, in bytes.
+fn again(program: &Program, value: Value, work: u64) -> u64 {
+    let is_small = (program.ty(value).bytes() as u64) < SMALL;
+    work.saturating_mul(if is_small { AGAIN_SMALL } else { AGAIN_LARGE }).min(NEVER)
+}
+
 /// Whether an op may be done twice: elementwise work, and movement of elements.
 fn is_cheap(program: &Program, node: &Node) -> bool {
     let types: Vec<&TensorType> = node.operands.iter().map(|&v| program.ty(v)).collect();
@@ -212,3 +223,6 @@ fn is_cheap(program: &Program, node: &Node) -> bool {
         | Recipe::Update => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

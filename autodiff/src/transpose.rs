@@ -167,11 +167,7 @@ impl<'a> Walk<'a> {
         linear().collect::<IndexSet<_>>().len() < linear().count()
     }
 
-    fn contribute(
-        &mut self,
-        value: Value,
-        contribution: Option<Value>,
-    ) -> Result<(), TypeError> {
+    fn contribute(&mut self, value: Value, contribution: Option<Value>) -> Result<(), TypeError> {
         if self.is_known.contains_key(value) {
             return Ok(());
         }

@@ -38,9 +38,7 @@ fn node_work(program: &Program, node: &Node, known: &mut Known) -> u64 {
         }
         Recipe::Call(program) => whole(&program, known),
         Recipe::Branch(op) => op.arms.iter().map(|arm| whole(arm, known)).max().unwrap_or(0),
-        Recipe::Loop(op) => {
-            trips(&op).saturating_mul(whole(&op.body, known))
-        }
+        Recipe::Loop(op) => trips(&op).saturating_mul(whole(&op.body, known)),
     }
 }
 

@@ -86,7 +86,8 @@ fn keep_least(op: &Loop, split: Arc<Split>) -> Result<Arc<Split>, TypeError> {
     let shared = invariant_values(body, op.consts, |_| true);
     let ys: SecondaryMap<Value, ()> =
         body.outputs()[op.carries..split.outputs].iter().map(|&v| (v, ())).collect();
-    let is_stacked = |v| ys.contains_key(v) || matches!(body.def(v), Def::Param(i) if i >= op.consts + op.carries);
+    let is_stacked =
+        |v| ys.contains_key(v) || matches!(body.def(v), Def::Param(i) if i >= op.consts + op.carries);
     let times = trips(op);
     let cost = |v| {
         let is_had = shared.contains_key(v) || is_stacked(v);

@@ -7,6 +7,7 @@ use pullback_ir::ops::elementwise::unary::Unary;
 use pullback_ir::sample::Sample;
 use pullback_ir::{Builder, DType, Op, Program, TensorType, Value};
 use pullback_runtime::{Array, interpret};
+use std::cell::Cell;
 
 /// A sample as a program, with a point to try it at.
 struct Case {
@@ -297,4 +298,33 @@ fn passes_take_what_they_need() {
     let backward = Autodiff::default().backward(&program, &[0], &[2]).unwrap();
     assert_eq!((&backward.saved[..], &backward.reached[..]), (&[AtHand::Param(1)][..], &[0][..]));
     assert!(Autodiff::default().backward(&program, &[2], &[0]).is_err());
+}
+
+/// The gradients of the loss as two programs, run one after the other, and how many values go from one to the other.
+fn halves(
+    autodiff: &Autodiff,
+    linearized: &Linearized,
+    point: &[Array],
+) -> Result<(Vec<Array>, usize), String> {
+    verify_linear(&linearized.linear, linearized.residuals()).map_err(text)?;
+    let backward = autodiff.transpose(&linearized.linear, linearized.residuals()).map_err(text)?;
+    let mut residuals = interpret(&linearized.primal, point).map_err(text)?.split_off(linearized.outputs);
+    let kept = residuals.len();
+    residuals.extend(directions(&linearized.linear.output_types(), 7));
+    Ok((interpret(&backward, &residuals).map_err(text)?, kept))
+}
+
+#[test]
+fn what_is_kept_changes_no_bit_of_a_gradient() {
+    let fewer = Cell::new(0);
+    for_all(cases().into_iter(), |autodiff, case| {
+        let linearized = autodiff.linearize(&case.loss(), &case.wrt).map_err(text)?;
+        let lean = linearized.clone().keep_cheapest(&|_, _| 1 << 30).map_err(text)?;
+        let (expected, all) = halves(autodiff, &linearized, &case.point)?;
+        let (found, kept) = halves(autodiff, &lean, &case.point)?;
+        fewer.set(fewer.get() + usize::from(kept < all));
+        let difference = expected.iter().zip(&found).find_map(|(a, b)| a.first_difference(b));
+        difference.map_or(Ok(()), |difference| Err(format!("{difference}, keeping {kept} instead of {all}")))
+    });
+    assert!(fewer.get() > 50, "only {} samples keep fewer values", fewer.get());
 }

@@ -74,7 +74,8 @@ pub fn saved_residuals<R: Arguments, F: Function<R::Owned>>(
     let arguments = arguments.into_owned();
     let types = leaf_types(&tree::leaves(&arguments))?;
     let recording = record("saved_residuals", at, function, &arguments, true)?;
-    let linearized = autodiff(&Hooks::default()).linearize(&recording.program, &floats(&types))?.keep_least()?;
+    let linearized =
+        autodiff(&Hooks::default()).linearize(&recording.program, &floats(&types))?.keep_least()?;
     let (primal, uses) = (&linearized.primal, linearized.primal.use_counts());
     let row = |&value: &Value| {
         let ty = primal.ty(value).clone();
