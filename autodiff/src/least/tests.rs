@@ -1,3 +1,5 @@
+//! What is chosen, against every other choice.
+
 use super::*;
 use crate::linearize;
 use pullback_ir::ops::elementwise::unary::Unary;
