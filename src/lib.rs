@@ -81,6 +81,7 @@ struct Readme;
 /// What a program that uses pullback needs nearly always.
 pub mod prelude {
     pub use crate::control::Operands;
+    pub use crate::custom::{custom_linear_solve, custom_root};
     pub use crate::{DType, Error, Tensor, Tree, concat, einsum, stack, where_};
     pub use crate::{checkpoint, grad, hessian, hvp, jacfwd, jacobian, jacrev, jit, jvp};
     pub use crate::{cond, fori_loop, scan, switch, while_loop};

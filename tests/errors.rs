@@ -1,6 +1,7 @@
 //! Texts of errors: what was wrong, with which types, at which line of the user's, and what to do.
 
 use pullback::IndexMode;
+use pullback::custom::Map;
 use pullback::prelude::*;
 use pullback::{associative_scan, cond, fori_loop, scan, switch, while_loop};
 use std::sync::Mutex;
@@ -436,4 +437,21 @@ fn live_tensors() {
     refused!(y.update(|y| y + 1.0));
     refused!(Tensor::from([1i32]).grad());
     refused!(Tensor::param([true]).ok());
+}
+
+#[test]
+fn equations_to_solve() {
+    let (x, a) = (zeros([2]), Tensor::from([1.0, 2.0]));
+    let direct = |_: &Map<Tensor>, b: &Tensor| b.clone();
+    refused!(custom_linear_solve(|x: &Tensor| x * x, &x, direct).array());
+    refused!(custom_linear_solve(|x: &Tensor| x + &a, &x, direct).array());
+    refused!(custom_linear_solve(|x: &Tensor| x.sum(), &x, direct).array());
+    refused!(custom_linear_solve(|x: &Tensor| x * &a, &x, |_, b: &Tensor| b.sum()).array());
+    refused!(custom_linear_solve(|x: &Tensor| x.clone(), &Tensor::from(1i64), direct).array());
+    refused!(custom_root(|x: &Tensor| x.sum(), &x, direct, direct).array());
+    refused!(custom_root(|x: &Tensor| x + zeros([3]), &x, direct, direct).array());
+    refused!(
+        custom_root(|_: &Tensor| Err::<Tensor, Error>(Error::user("no such world")), &x, direct, direct)
+            .array()
+    );
 }

@@ -3,14 +3,16 @@
 //! Each comes in two forms: from a program to a program, and emitted into a builder, where the derivative is part
 //! of something larger.
 
+use crate::control::custom_vjp::transposed;
 use crate::control::nested::Nested;
 use crate::error::AdError;
-use crate::linearize::{Linearized, check_wrt, linearize_program};
+use crate::linearize::{Failure, Linearized, check_wrt, linearize_program};
 use crate::options::Autodiff;
 use crate::transpose::{Ends, transpose_into};
 use crate::verify_linear::verify_linear;
 use pullback_ir::passes::prune;
-use pullback_ir::{Builder, Program, Stage, TensorType, TypeError, Value};
+use pullback_ir::{Builder, Loc, Program, Stage, TensorType, TypeError, Value};
+use std::sync::Arc;
 
 /// A program linearized at the arguments it was given in some builder: its outputs there, and its derivative,
 /// which can be applied forwards and backwards any number of times.
@@ -61,6 +63,24 @@ impl Autodiff {
         let types = &linear.param_types()[residuals..];
         let outputs = instantiate(&mut builder, &found[residuals..], types)?;
         Ok(end(builder, &outputs))
+    }
+
+    /// The transpose of a program by the parameters after the first `known`: from `known.., cotangents of the outputs..`
+    /// to cotangents of those parameters. `None` if it is not linear in them, and an error that names the place if it adds
+    /// something known, or hands that through a loop together with what depends on them.
+    pub fn transpose_at(
+        &self,
+        program: &Arc<Program>,
+        known: usize,
+    ) -> Result<Option<Arc<Program>>, AdError> {
+        // What else this refuses may be linear all the same: it looks at ops one by one.
+        if let Err(error @ AdError::Affine { .. }) = verify_linear(program, known) {
+            return Err(error);
+        }
+        transposed(self, &mut Nested::default(), program, known).map_err(|failure| match failure {
+            Failure::Rule(source) => AdError::Rule { origin: Box::new(Loc::UNKNOWN), source },
+            Failure::Nested(error) => *error,
+        })
     }
 
     /// Emits a program at these arguments and keeps its derivative at hand.

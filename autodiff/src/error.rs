@@ -80,7 +80,7 @@ pub enum AdError {
     /// A linear program holds an op that adds a known value to a tangent, so zero does not go to zero.
     #[error(
         "{op} is not linear: its operand {operand} carries no tangent and is not a constant zero{}; \
-         linearize the program first",
+         leave that out, or linearize the program first",
         place(origin)
     )]
     Affine {

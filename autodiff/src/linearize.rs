@@ -1,7 +1,7 @@
 //! Linearization: one walk over a program fills two builders, the primal program and the linear one.
 
 use crate::control::nested::Nested;
-use crate::control::{branch, call, custom_call, custom_rule, custom_vjp, looping};
+use crate::control::{branch, call, custom_call, custom_rule, custom_vjp, looping, solve};
 use crate::error::AdError;
 use crate::options::Autodiff;
 use indexmap::IndexMap;
@@ -175,6 +175,13 @@ impl<'a> Walk<'a> {
                 if let Some(called) = self.call(nested, node, op, operands, tangents)? {
                     return Ok(called);
                 }
+            }
+            Op::CustomLinear(op) if op.inverse_of.is_some() => {
+                let solver = solve::linearized(self.autodiff, nested, op, tangents)?;
+                let results = self.primal.emit(node.op.clone(), operands)?;
+                let equation = Equation { operands, results: &results };
+                let found = self.rule(node, |lin| solver.linearize(op, lin, equation, tangents))?;
+                return Ok((results, found));
             }
             Op::CustomLinear(op) if tangents[..op.known].iter().any(Option::is_some) => {
                 let missing = || RuleError::NoForwardMode { name: op.name.clone() };

@@ -6,6 +6,7 @@ use pullback_autodiff::AdError;
 use pullback_ir::{DType, Loc, Problem, TensorType, TypeError};
 use pullback_lower::LowerError;
 use pullback_runtime::{ArrayError, RuntimeError};
+use std::fmt;
 use std::sync::Arc;
 use thiserror::Error as ThisError;
 
@@ -294,6 +295,14 @@ pub enum Error {
         /// Where.
         at: Loc,
     },
+    /// An error of the user's own, as [`Error::user`] makes it.
+    #[error("{message} (at {at})")]
+    User {
+        /// The user's words.
+        message: String,
+        /// Where it was made.
+        at: Loc,
+    },
     /// The first error of a tensor that failed, shared by everything computed from it.
     #[error(transparent)]
     Shared(Arc<Error>),
@@ -303,6 +312,13 @@ impl Error {
     /// A refusal of the library's own, in words that include the remedy.
     pub fn invalid(function: &'static str, message: impl Into<String>, at: Loc) -> Error {
         Error::Invalid { function, message: message.into(), at }
+    }
+
+    /// An error of the user's own: what a function that is recorded, differentiated or called in a loop returns to say
+    /// why it cannot go on, in the user's words.
+    #[track_caller]
+    pub fn user(message: impl fmt::Display) -> Error {
+        Error::User { message: message.to_string(), at: Loc::caller() }
     }
 
     /// An op's refusal of operands of these types.

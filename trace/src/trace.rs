@@ -36,7 +36,7 @@ struct Recording {
 }
 
 /// Where a captured tensor comes from; equal origins become one parameter.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Origin {
     /// The elements at this address, which the capture keeps alive.
     Array(usize, TensorType),
@@ -58,6 +58,7 @@ pub(crate) struct Traced {
 }
 
 /// A finished recording: a closed program and what to call it with.
+#[derive(Clone)]
 pub(crate) struct Recorded {
     pub(crate) program: Program,
     /// Captures, which are the parameters after the arguments.

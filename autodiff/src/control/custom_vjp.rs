@@ -3,7 +3,7 @@
 use super::call;
 use super::custom_rule::{Place, check_captured, float_outputs, parts, placed};
 use super::nested::{Nested, Split};
-use super::spread;
+use super::{solve, spread};
 use crate::error::AdError;
 use crate::linearize::Failure;
 use crate::options::Autodiff;
@@ -54,7 +54,7 @@ pub(crate) fn linearized(
     // Reverse mode does not depend on it, so whatever stands in its way is no error yet.
     let forward = transposed(&autodiff.without_hooks(), nested, &backward, known.len()).ok().flatten();
     let (name, residuals) = (op.scope.name.clone(), saved.program.outputs()[op.results..].to_vec());
-    let linear = CustomLinear { name, known: known.len(), forward, backward };
+    let linear = CustomLinear { name, known: known.len(), forward, backward, inverse_of: None };
     let residuals = match op.forward {
         Some(_) => None,
         None => {
@@ -83,7 +83,7 @@ fn least(program: &Program, first: usize) -> Result<(Program, Vec<usize>), TypeE
 
 /// `known.., tangents.. -> results..`, the transpose of a backward rule `known.., cotangents.. -> cotangents..`. `None`
 /// if that is not linear.
-fn transposed(
+pub(crate) fn transposed(
     autodiff: &Autodiff,
     nested: &mut Nested,
     backward: &Arc<Program>,
@@ -204,6 +204,9 @@ pub(crate) fn batch_linear(
     batcher: &mut Batcher<'_>,
     args: &[Batched],
 ) -> Result<BatchedValues, Failure> {
+    if let (Some(forward), Some(operator)) = (&op.forward, &op.inverse_of) {
+        return solve::batch(autodiff, nested, op, (forward, operator), batcher, args);
+    }
     let axes: Vec<Option<usize>> = args.iter().map(|arg| arg.axis).collect();
     let size = batcher.size;
     let (known, tangents) = axes.split_at(op.known);
@@ -216,13 +219,13 @@ pub(crate) fn batch_linear(
             Some(placed(&lanes, size, |_| Place::Along(0))?.0)
         }
     };
-    let lanes = CustomLinear { name: op.name.clone(), known: op.known, forward, backward };
+    let lanes = CustomLinear { name: op.name.clone(), known: op.known, forward, backward, inverse_of: None };
     emit(lanes, batcher, args, &vec![Some(0); results])
 }
 
 /// A backward rule on lanes: cotangents that come in have lanes, those that go out where their operands have them. For an
 /// operand that all lanes share they are summed up.
-fn batch_backward(
+pub(super) fn batch_backward(
     autodiff: &Autodiff,
     nested: &mut Nested,
     backward: &Arc<Program>,
@@ -236,7 +239,7 @@ fn batch_backward(
     Ok(placed(&lanes, size, |i| operand(i).map_or(Place::Summed, Place::Along))?.0)
 }
 
-fn emit(
+pub(super) fn emit(
     op: impl Into<Op>,
     batcher: &mut Batcher<'_>,
     args: &[Batched],

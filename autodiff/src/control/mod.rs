@@ -10,6 +10,7 @@ mod depends;
 pub(crate) mod lanes;
 pub(crate) mod looping;
 pub(crate) mod nested;
+pub(crate) mod solve;
 
 use pullback_ir::Value;
 use pullback_ir::rules::Cotangents;

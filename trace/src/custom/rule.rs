@@ -67,7 +67,7 @@ impl Site {
 
     /// Records what `body` makes of tensors of these types, and which tensors those are that become the outputs. With
     /// the values of the tensors it may ask for numbers.
-    fn record<T>(
+    pub(super) fn record<T>(
         &self,
         types: Vec<TensorType>,
         values: Option<Vec<Tensor>>,

@@ -51,7 +51,7 @@ impl<T: Tree> Due<T> {
     }
 
     /// The tree, of failed tensors if there is none.
-    fn into_tree(self) -> T {
+    pub(crate) fn into_tree(self) -> T {
         let filled = self.tensors.and_then(|tensors| tree::unflatten(&self.like, tensors));
         filled.unwrap_or_else(|error| {
             let failed = Tensor::failed(error);

@@ -45,6 +45,7 @@ mod residuals;
 mod reverse;
 mod second;
 pub(crate) mod sparse;
+mod taps;
 mod vmap;
 
 pub use arguments::{All, Arg, Args, Arguments, First, Pick, Select};
@@ -62,6 +63,7 @@ pub use second::{Hessian, Hvp, hessian, hvp};
 pub use sparse::{
     SparseHessian, SparseJacobian, SparsePlan, Sparsity, sparse_hessian, sparse_jacobian, sparsity,
 };
+pub use taps::{CollectTapCotangents, CollectTaps, Taps, collect_tap_cotangents, collect_taps, tap};
 pub use vmap::{Vmap, vmap};
 
 pub use pullback_autodiff::Hooks;

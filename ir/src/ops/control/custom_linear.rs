@@ -26,24 +26,71 @@ pub struct CustomLinear {
     pub forward: Option<Arc<Program>>,
     /// `known.., cotangents of the results.. -> cotangents of the tangents..`
     pub backward: Arc<Program>,
+    /// What the forward program inverts, if it solves equations. Their derivative by the known operands is then that of
+    /// the solution, however it was found; without it the derivative is that of the forward program.
+    pub inverse_of: Option<Operator>,
+}
+
+/// A linear operator, both ways round.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Operator {
+    /// `known.., results.. -> tangents..`
+    pub apply: Arc<Program>,
+    /// `known.., cotangents of the tangents.. -> cotangents of the results..`
+    pub transpose: Arc<Program>,
+}
+
+/// `f(x, t)` elementwise.
+fn sample_program(
+    name: &str,
+    f: impl FnOnce(&mut Builder, Value, Value) -> Result<Value, TypeError>,
+) -> Result<Arc<Program>, TypeError> {
+    let mut b = Builder::new(name);
+    let ty = TensorType::new(DType::F64, [3]);
+    let (x, t) = (b.param(ty.clone()), b.param(ty));
+    let result = f(&mut b, x, t)?;
+    Ok(Arc::new(b.finish(&[result])))
+}
+
+/// The solution `y` of `x * y = t`.
+fn sample_solver() -> Result<CustomLinear, TypeError> {
+    let divide = |name| sample_program(name, |b, x, t| b.div(t, x));
+    let multiply = |name| sample_program(name, Builder::mul);
+    let operator = Operator { apply: multiply("apply")?, transpose: multiply("apply_transpose")? };
+    Ok(CustomLinear {
+        name: "divide".into(),
+        known: 1,
+        forward: Some(divide("solve")?),
+        backward: divide("solve_transpose")?,
+        inverse_of: Some(operator),
+    })
 }
 
 /// `(x, dx) -> x * dx`
 fn sample() -> Result<CustomLinear, TypeError> {
-    let scale = |name| {
-        let mut b = Builder::new(name);
-        let ty = TensorType::new(DType::F64, [3]);
-        let (x, t) = (b.param(ty.clone()), b.param(ty));
-        let product = b.mul(x, t)?;
-        Ok::<_, TypeError>(Arc::new(b.finish(&[product])))
-    };
+    let scale = |name| sample_program(name, Builder::mul);
     let (forward, backward) = (Some(scale("scale")?), scale("scale_backward")?);
-    Ok(CustomLinear { name: "scale".into(), known: 1, forward, backward })
+    Ok(CustomLinear { name: "scale".into(), known: 1, forward, backward, inverse_of: None })
 }
 
 impl CustomLinear {
     fn result_types(&self) -> Vec<TensorType> {
         self.backward.param_types().split_off(self.known.min(self.backward.params().len()))
+    }
+
+    /// The op that solves the transposed equations.
+    fn transposed(&self) -> Option<CustomLinear> {
+        let (Some(forward), Some(operator)) = (&self.forward, &self.inverse_of) else { return None };
+        Some(CustomLinear {
+            name: self.name.clone(),
+            known: self.known,
+            forward: Some(self.backward.clone()),
+            backward: forward.clone(),
+            inverse_of: Some(Operator {
+                apply: operator.transpose.clone(),
+                transpose: operator.apply.clone(),
+            }),
+        })
     }
 }
 
@@ -58,14 +105,22 @@ impl Primitive for CustomLinear {
             known: attrs.size_or("known", 0)?,
             forward: attrs.program_if_any("forward")?,
             backward: attrs.program("backward")?,
+            inverse_of: match attrs.program_if_any("operator")? {
+                None => None,
+                Some(apply) => Some(Operator { apply, transpose: attrs.program("operator_transpose")? }),
+            },
         })
     }
 
     fn samples() -> Vec<Sample> {
-        let Ok(op) = sample() else { return Vec::new() };
-        let operand = |ty| SampleOperand::new(ty, Domain::Uniform(-2.0, 2.0));
-        let operands = op.backward.param_types().into_iter().map(operand).collect();
-        vec![Sample::new(op, operands)]
+        let samples = |(op, domain): (CustomLinear, Domain)| {
+            let operand = |ty| SampleOperand::new(ty, domain);
+            let operands = op.backward.param_types().into_iter().map(operand).collect();
+            Sample::new(op, operands)
+        };
+        let scale = sample().map(|op| (op, Domain::Uniform(-2.0, 2.0)));
+        let divide = sample_solver().map(|op| (op, Domain::Uniform(0.5, 2.0)));
+        [scale, divide].into_iter().flatten().map(samples).collect()
     }
 
     fn name(&self) -> &'static str {
@@ -82,6 +137,10 @@ impl Primitive for CustomLinear {
         }
         attrs.extend(self.forward.iter().map(|forward| ("forward", Attr::Program(forward.clone()))));
         attrs.push(("backward", Attr::Program(self.backward.clone())));
+        if let Some(Operator { apply, transpose }) = &self.inverse_of {
+            attrs.push(("operator", Attr::Program(apply.clone())));
+            attrs.push(("operator_transpose", Attr::Program(transpose.clone())));
+        }
         attrs
     }
 
@@ -97,6 +156,15 @@ impl Primitive for CustomLinear {
         check_signature("the backward program", &self.backward, &[known, &results].concat(), tangents)?;
         if let Some(forward) = &self.forward {
             check_signature("the forward program", forward, &types, &results)?;
+        }
+        if let Some(Operator { apply, transpose }) = &self.inverse_of {
+            check_signature("the operator", apply, &[known, &results].concat(), tangents)?;
+            check_signature("the operator's transpose", transpose, &types, &results)?;
+            if self.forward.is_none() {
+                return Err(Problem::Constraint(
+                    "there is an operator to invert and no forward program".into(),
+                ));
+            }
         }
         Ok(results.into())
     }
@@ -124,7 +192,10 @@ impl Primitive for CustomLinear {
         for (cotangent, ty) in cotangents.iter().zip(self.result_types()) {
             operands.push(cotangent.map_or_else(|| b.zeros(&ty), Ok)?);
         }
-        let found = b.emit(Call::new(self.backward.clone()), &operands)?;
+        let found = match self.transposed() {
+            Some(transposed) => b.emit(transposed, &operands)?,
+            None => b.emit(Call::new(self.backward.clone()), &operands)?,
+        };
         let found = found.into_iter().zip(tangents).map(|(ct, arg)| arg.is_linear().then_some(ct));
         Ok(known.iter().map(|_| None).chain(found).collect())
     }
@@ -138,7 +209,8 @@ impl Primitive for CustomLinear {
     }
 
     fn programs(&self) -> Vec<&Arc<Program>> {
-        self.forward.iter().chain([&self.backward]).collect()
+        let operator = self.inverse_of.iter().flat_map(|operator| [&operator.apply, &operator.transpose]);
+        self.forward.iter().chain([&self.backward]).chain(operator).collect()
     }
 
     fn map_programs(&self, map: &mut dyn FnMut(&Arc<Program>) -> Arc<Program>) -> CustomLinear {
@@ -147,6 +219,10 @@ impl Primitive for CustomLinear {
             known: self.known,
             forward: self.forward.as_ref().map(&mut *map),
             backward: map(&self.backward),
+            inverse_of: self.inverse_of.as_ref().map(|Operator { apply, transpose }| Operator {
+                apply: map(apply),
+                transpose: map(transpose),
+            }),
         }
     }
 }
