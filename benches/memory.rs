@@ -10,8 +10,8 @@ use std::time::Instant;
 
 const STEPS: usize = 1_000_000;
 
-/// A million steps of a chain of 16 coupled, damped oscillators; what is kept as named.
-fn oscillators(way: &str) -> impl Fn(&Tensor) -> Tensor {
+/// A million steps of 16 numbers, each of which acts on the next; what is kept as named.
+fn coupled(way: &str) -> impl Fn(&Tensor) -> Tensor {
     move |x: &Tensor| {
         let step = |x: &Tensor, (): &()| (x * 0.999 + 0.001 * (x.roll(0, 1) * x).sin(), ());
         let end = match way {
@@ -33,7 +33,7 @@ fn peak() -> f64 {
 
 fn measure(way: &'static str) -> Result<(), Error> {
     let x = Tensor::linspace(DType::F64, -1.0, 1.0, 16);
-    let gradient = jit(value_and_grad(oscillators(way))).compile((&x,))?;
+    let gradient = jit(value_and_grad(coupled(way))).compile((&x,))?;
     let mut seconds = Vec::new();
     let mut bits = 0u64;
     for _ in 0..5 {

@@ -71,14 +71,15 @@ pub(crate) fn least(
     let region = Region::new(program, wanted, cost);
     let mut kept: SecondaryMap<Value, ()> = wanted.iter().map(|&v| (v, ())).collect();
     let mut is_same = true;
-    for part in region.parts() {
-        let chosen = region.cut(&part, cost);
-        if part.iter().any(|&i| chosen.contains(&region.values[i].value) != region.values[i].is_wanted) {
-            is_same = false;
-            part.iter().for_each(|&i| {
-                kept.remove(region.values[i].value);
-            });
-            kept.extend(chosen.into_iter().map(|v| (v, ())));
+    for chosen in region.cuts(cost) {
+        for &(i, is_chosen) in &chosen {
+            let candidate = &region.values[i];
+            is_same &= is_chosen == candidate.is_wanted;
+            if is_chosen {
+                kept.insert(candidate.value, ());
+            } else if candidate.is_wanted {
+                kept.remove(candidate.value);
+            }
         }
     }
     (!is_same).then_some(kept)
@@ -87,6 +88,7 @@ pub(crate) fn least(
 /// A value in question.
 struct Candidate {
     value: Value,
+    /// Whether it is, and to keep it costs something: what costs nothing stays kept.
     is_wanted: bool,
     /// What it costs to compute it again; [`NEVER`] if it cannot be.
     again: u64,
@@ -105,12 +107,12 @@ impl Region {
         let mut place: SecondaryMap<Value, usize> = SecondaryMap::new();
         let mut values: Vec<Candidate> = Vec::new();
         let mut add = |values: &mut Vec<Candidate>, value: Value| {
-            *place.entry(value).map_or(&mut 0, |entry| {
-                entry.or_insert_with(|| {
-                    values.push(Candidate { value, is_wanted: false, again: NEVER, operands: Vec::new() });
-                    values.len() - 1
-                })
-            })
+            if let Some(&known) = place.get(value) {
+                return known;
+            }
+            values.push(Candidate { value, is_wanted: false, again: NEVER, operands: Vec::new() });
+            place.insert(value, values.len() - 1);
+            values.len() - 1
         };
         for &value in wanted.iter().filter(|&&v| cost(v) > 0) {
             let i = add(&mut values, value);
@@ -147,12 +149,22 @@ impl Region {
         parts
     }
 
-    /// The values of a part to keep.
-    fn cut(&self, part: &[usize], cost: &dyn Fn(Value) -> u64) -> Vec<Value> {
+    /// For each part its values, by their places, and whether to keep them.
+    fn cuts(&self, cost: &dyn Fn(Value) -> u64) -> Vec<Vec<(usize, bool)>> {
+        // One list for all parts, each of which fills in its own.
+        let mut ends = vec![(NodeIndex::end(), NodeIndex::end()); self.values.len()];
+        self.parts().iter().map(|part| self.cut(part, &mut ends, cost)).collect()
+    }
+
+    fn cut(
+        &self,
+        part: &[usize],
+        ends: &mut [(NodeIndex, NodeIndex)],
+        cost: &dyn Fn(Value) -> u64,
+    ) -> Vec<(usize, bool)> {
         let mut network = DiGraph::<(), u64>::new();
         let (source, sink) = (network.add_node(()), network.add_node(()));
         // Each value is an edge from where it is computed to where it is at hand.
-        let mut ends = vec![(source, sink); self.values.len()];
         for &i in part {
             ends[i] = (network.add_node(()), network.add_node(()));
         }
@@ -169,8 +181,8 @@ impl Region {
         }
         let (_, flows) = dinics(&network, source, sink);
         let behind = behind_the_cut(&network, &flows, sink);
-        let is_kept = |&&i: &&usize| behind[ends[i].1.index()] && !behind[ends[i].0.index()];
-        part.iter().filter(is_kept).map(|&i| self.values[i].value).collect()
+        let is_kept = |i: usize| behind[ends[i].1.index()] && !behind[ends[i].0.index()];
+        part.iter().map(|&i| (i, is_kept(i))).collect()
     }
 }
 

@@ -89,6 +89,20 @@ fn what_is_computed_again_is_as_little_as_keeping_least_allows() {
 }
 
 #[test]
+fn what_is_kept_for_nothing_stays_kept() {
+    let mut builder = Builder::new("f");
+    let x = builder.param(TensorType::new(DType::F64, [1000]));
+    let sum = builder.reduce_sum(x, &[0]).unwrap();
+    let sums = builder.broadcast(sum, [1000], &[]).unwrap();
+    let sine = builder.one(Unary::Sin, &[sums]).unwrap();
+    let negative = builder.neg(sine).unwrap();
+    let program = builder.finish(&[negative]);
+    // The sine is kept and its negative computed again; nothing follows from the sum, which costs no byte.
+    let kept = least(&program, &[sum, sine, negative], &|v| bytes(&program, v, 1)).unwrap();
+    assert_eq!(kept.keys().collect::<Vec<_>>(), [sum, sine]);
+}
+
+#[test]
 fn a_polynomial_keeps_its_argument() {
     let polynomial = |elements: usize| {
         let mut builder = Builder::new("f");

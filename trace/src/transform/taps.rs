@@ -4,9 +4,9 @@ use crate::apply::apply_program;
 use crate::custom::autodiff;
 use crate::error::Error;
 use crate::tensor::Tensor;
-use crate::transform::record::record;
+use crate::transform::record::{Recording, record};
 use crate::transform::{Arguments, Function, Hooks, hookable};
-use crate::tree;
+use crate::tree::{self, Tree};
 use indexmap::{IndexMap, IndexSet};
 use pullback_ir::{Builder, Literal, Loc, Node, Program, Value};
 
@@ -70,10 +70,8 @@ impl<F> CollectTaps<F> {
         let values = tapped.iter().map(|(_, value)| *value);
         let outputs: Vec<Value> = recording.program.outputs().iter().copied().chain(values).collect();
         let program = recording.program.clone().with_outputs(&outputs);
-        let mut found = apply_program(&program, &recording.inputs(&arguments), self.at)?;
-        let values = found.split_off(recording.program.outputs().len());
-        let names = tapped.into_iter().map(|(name, _)| name);
-        Ok((tree::unflatten(&recording.output, found)?, Taps { values: names.zip(values).collect() }))
+        let found = apply_program(&program, &recording.inputs(&arguments), self.at)?;
+        with_taps(&recording, tapped, found)
     }
 }
 
@@ -124,11 +122,20 @@ impl<F> CollectTapCotangents<F> {
             zeros.iter().map(|ty| Tensor::literal(Literal::number(ty.clone(), -0.0))).collect();
         let mut inputs = recording.inputs(&arguments);
         inputs.extend(&zeros);
-        let mut found = apply_program(&program, &inputs, self.at)?;
-        let values = found.split_off(recording.program.outputs().len());
-        let names = tapped.into_iter().map(|(name, _)| name);
-        Ok((tree::unflatten(&recording.output, found)?, Taps { values: names.zip(values).collect() }))
+        let found = apply_program(&program, &inputs, self.at)?;
+        with_taps(&recording, tapped, found)
     }
+}
+
+/// The output, and under the names of what was tapped the tensors found after it.
+fn with_taps<O: Tree>(
+    recording: &Recording<O>,
+    tapped: Vec<(String, Value)>,
+    mut found: Vec<Tensor>,
+) -> Result<(O, Taps), Error> {
+    let values = found.split_off(recording.program.outputs().len());
+    let names = tapped.into_iter().map(|(name, _)| name);
+    Ok((tree::unflatten(&recording.output, found)?, Taps { values: names.zip(values).collect() }))
 }
 
 /// What is tapped in a program.
